@@ -16,6 +16,8 @@ from steelyard.cli.main import main
 from steelyard.errors import InvalidRequestError, NotFoundError
 from steelyard.serving.connected.declared import ConnectedModel, ModelsFile, Thinking, write_file
 from steelyard.serving.connected.declared_route import DeclaredRoute, RouteStep
+from steelyard.serving.routed.observing import observe
+from steelyard.serving.routed.walking import model_figures
 from support.models.fake_llama import FakeLlama
 from support.tree.repository import ROOT
 from support.waiting import wait_until
@@ -60,7 +62,12 @@ def judge(tmp_path_factory):
     think = Thinking(below=0.7, tokens=100)
     models = {
         name: ConnectedModel(
-            wire="gguf", file="judge.gguf", price_in=price, permutations=1, think=thinking
+            wire="gguf",
+            file="judge.gguf",
+            price_in=price,
+            permutations=1,
+            think=thinking,
+            teacher=True,
         )
         for name, price, thinking in (("judge", "1", think), ("plain", "1", None))
     }
@@ -96,6 +103,48 @@ def test_what_it_writes_is_counted_and_paid_like_what_it_reads(judge):
     assert through.usage.thought_tokens == {"judge": n_written}
     assert [step.model for step in through.decisions["paid"].route] == ["hashing", "judge"]
     assert float(through.charge.amount_usd) * 1e6 == pytest.approx(n_read + n_written)
+
+
+def test_jobs_are_priced_by_what_it_may_write_and_fits_by_what_it_wrote(judge):
+    named, labeling = judge.client.named_decisions, judge.client.labeling
+    named.create("invoice", [PAID], model="plain")
+    named.add_version("invoice", [PAID], model="judge")
+    for n in (1, 2):
+        judge.client.decision("invoice").decide(context(n))
+    estimate = named.estimate_comparison("invoice", 2)
+    n_read = estimate.input_tokens_before + estimate.input_tokens_after
+    assert float(estimate.price_usd) * 1e6 == pytest.approx(n_read + 2 * 100)
+    comparison = named.compare("invoice", 2)
+    assert comparison.price_usd == estimate.price_usd
+    named.cancel_comparison(comparison.id)
+
+    own = {"context": context(1), "decisions": [PAID, PAID | {"id": "again"}]}
+    rows = "".join(json.dumps(row) + "\n" for row in (own, {"context": context(2)}))
+    source = labeling.upload("invoices", rows.encode())
+    prices = {}
+    for teacher in ("plain", "judge"):
+        job = labeling.create(source.id, teacher_models=[teacher], decisions=[PAID])
+        prices[teacher] = float(job.price_usd) * 1e6
+        labeling.cancel(job.id)
+    assert prices["judge"] - prices["plain"] == pytest.approx(3 * 100)
+
+    rows = [
+        {"context": context(n), "decisions": [PAID], "targets": {"paid": {"yes": 1.0}}}
+        for n in (1, 2)
+    ]
+    charged = []
+
+    def decide(model, row):
+        answered = judge.client.decide(row["context"], row["decisions"], model=model)
+        if model == "judge":
+            charged.append(float(answered.charge.amount_usd))
+        return answered
+
+    side, failures = observe(decide, rows, {"hashing": 0, "judge": 1_000})
+    assert not failures
+    figures = model_figures(side, side.models[1])
+    assert figures.price_usd_per_1000.value == pytest.approx(sum(charged) * 1000 / 2)
+    assert side.models[1].written.tolist() == [0, len("40 EUR are open.")]
 
 
 def test_a_thought_is_kept_with_an_explanation_and_never_stored(judge):

@@ -29,6 +29,8 @@ class EvaluatedModel:
     version: int | None = None
     job_id: str | None = None
     named: str | None = None
+    #: Most tokens that it writes on a decision before it answers.
+    thought_tokens: int = 0
 
 
 class ModelResolver(Protocol):
@@ -74,7 +76,10 @@ class EvaluatedModels:
             return await self._tuned.find(caller, name)
         hosted = hosted or self._registry.get(name)
         return EvaluatedModel(
-            id=hosted.name, label=hosted.name, evaluation_key=hosted.evaluation_key
+            id=hosted.name,
+            label=hosted.name,
+            evaluation_key=hosted.evaluation_key,
+            thought_tokens=hosted.decide.thought_tokens,
         )
 
     async def key_of(self, account_id: str, model_id: str) -> str | None:

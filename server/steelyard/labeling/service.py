@@ -64,7 +64,7 @@ class LabelingJobs(JobQueue[wire.LabelingJob, wire.LabelingJobPage]):
         """Ask teachers to label a source; the price is held with it, in one transaction."""
         await self._writes.replay_known(write)
         caller = write.caller
-        await self._state.read(
+        uploaded = await self._state.read(
             lambda connection: require_source(connection, caller, request.source_id)
         )
         items = msgspec.to_builtins(request.decisions or [])
@@ -73,12 +73,18 @@ class LabelingJobs(JobQueue[wire.LabelingJob, wire.LabelingJobPage]):
         if request.decisions is not None:
             decisions = decisions_json(items)
             task_tokens = await asyncio.to_thread(count_tokens, self._counter, decisions)
+        n_asked = 0
+        if any(teacher.thought_tokens for teacher in teachers):
+            n_asked = await asyncio.to_thread(self._count_decisions, uploaded, len(items))
 
         def work(connection: Connection) -> wire.LabelingJob:
             source = require_source(connection, caller, request.source_id)
             _check_decisions(source, decisions)
             tokens = source.tokens + source.open_rows * task_tokens
-            price_nano = tokens * sum(teacher.price_nano for teacher in teachers)
+            price_nano = sum(
+                (tokens + n_asked * teacher.thought_tokens) * teacher.price_nano
+                for teacher in teachers
+            )
             self.check_order(
                 connection, caller.account_id, price_nano, request.max_price_usd, "The labeling"
             )
@@ -97,6 +103,13 @@ class LabelingJobs(JobQueue[wire.LabelingJob, wire.LabelingJobPage]):
             return structs.replace(self.to_wire(row), warnings=warnings or UNSET)
 
         return await self.queue(write, work, window_s=SECONDS_A_DAY)
+
+    def _count_decisions(self, source: Row[Any], n_given: int) -> int:
+        """Return how many decisions a teacher is asked; rows without their own have those given."""
+        rows_of_source = map(msgspec.json.decode, files.read_rows(self._store, source.sha256))
+        return sum(
+            len(row["decisions"]) if "decisions" in row else n_given for row in rows_of_source
+        )
 
     @staticmethod
     def to_wire(row: Row[Any]) -> wire.LabelingJob:

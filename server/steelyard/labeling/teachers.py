@@ -29,6 +29,8 @@ class JobTeacher(Struct, frozen=True, kw_only=True):
     model_id: str
     evaluation_key: str
     price_nano: int
+    #: Most tokens that it writes on a decision before it answers.
+    thought_tokens: int = 0
 
 
 class Teachers:
@@ -91,6 +93,7 @@ class Teachers:
                 model_id=model.id,
                 evaluation_key=model.evaluation_key,
                 price_nano=prices[model.id],
+                thought_tokens=model.thought_tokens,
             )
             for name, model in zip(chosen, models, strict=True)
         ]

@@ -206,14 +206,14 @@ class PromptTunings(JobQueue[wire.PromptTuningJob, wire.PromptTuningPage]):
         prices = await self._models.prices_of(caller.account_id, [model.id])
         if not (token_nano := prices.get(model.id, 0)):
             return 0
-        tokens = await asyncio.to_thread(self._count_tokens, at, sent)
+        tokens = await asyncio.to_thread(self._count_tokens, at, sent, model.thought_tokens)
         return tokens * CALLS_PER_ROW[effort] * token_nano
 
-    def _count_tokens(self, at: DatasetAt, sent: Any) -> int:
-        """Return the input tokens of asking the decision of every row once; it blocks."""
+    def _count_tokens(self, at: DatasetAt, sent: Any, most_written: int) -> int:
+        """Return the most tokens of asking the decision of every row once; it blocks."""
         decision = read_decision(sent)
         rows, _ = rows_asking(self._datasets.side_rows(at, "training"), decision)
-        each = count_input_tokens(self._counter, "", [decision])
+        each = count_input_tokens(self._counter, "", [decision]) + most_written
         return len(rows) * each + sum(map(self._counter.count, rows.contexts))
 
 

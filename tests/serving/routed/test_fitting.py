@@ -27,7 +27,8 @@ def make_side(n_models=2, prices=(1, 10, 100), seed=0, n=N, values=8):
     for place in range(n_models):
         p_top = rng.integers(1, values + 1, n) / values
         right = (rng.random(n) < p_top ** (1 / (place + 1))).astype(float)
-        models.append(Answers(f"m{place}", prices[place], p_top, right, rng.random(n)))
+        written = rng.integers(0, 30, n).astype(float)
+        models.append(Answers(f"m{place}", prices[place], p_top, right, rng.random(n), written))
     tokens = rng.integers(1, 20, n).astype(float)
     return Side(np.arange(n) // 2, np.full((n + 1) // 2, 50.0), tokens, tuple(models))
 

@@ -168,11 +168,11 @@ def _sweep(side: Side, before: tuple[float, ...]) -> _Sweep:
         model = side.models[place]
         goes_on = reaching & (model.p_top < threshold)
         right += float(model.right[reaching & ~goes_on].sum())
-        cost += model.price_nano * float(side.tokens(reaching).sum())
+        cost += float(side.price_nano(model, reaching).sum())
         calls += float(goes_on.sum())
         escalated = float(goes_on.sum()) if place == 0 else escalated
         reaching = goes_on
-    cost += inner.price_nano * float(side.tokens(reaching).sum())
+    cost += float(side.price_nano(inner, reaching).sum())
     right += float(inner.right[reaching].sum())
 
     places = np.flatnonzero(reaching)
@@ -181,7 +181,7 @@ def _sweep(side: Side, before: tuple[float, ...]) -> _Sweep:
     # After so many decisions, in order of their top probability, lies a threshold.
     ends = np.flatnonzero(np.append(p_top[1:] > p_top[:-1], p_top[-1:] < 1.0)) + 1
     following = np.append(p_top, 1.0)[ends]
-    tokens = side.tokens_in_order(order, n)[order]
+    tokens = side.tokens_in_order(order, n)[order] + last.written[order]
 
     def up_to(values: Numbers) -> Numbers:
         return np.concatenate([[0.0], np.cumsum(values)[ends - 1]])

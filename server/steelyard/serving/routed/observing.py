@@ -48,7 +48,7 @@ class _Gathered:
     rows: list[int] = field(default_factory=list)
     context_tokens: list[float] = field(default_factory=list)
     decision_tokens: list[float] = field(default_factory=list)
-    answers: list[list[tuple[float, float, float]]] = field(default_factory=list)
+    answers: list[list[tuple[float, float, float, float]]] = field(default_factory=list)
 
 
 def observe(
@@ -110,8 +110,8 @@ def _gather(gathered: _Gathered, row: Mapping[str, Any], answers: list[DecideRes
 
 def _figures(
     decision: str, targets: Mapping[str, float], answer: DecideResponse
-) -> tuple[float, float, float]:
-    """Return an answer's top probability, whether its top is the target's, and its loss in nats."""
+) -> tuple[float, float, float, float]:
+    """Return an answer's top probability, whether it is right, its loss in nats, and tokens written."""
     result = answer.decisions[decision]
     loss = sum(
         -share * float(np.log(max(result.probabilities[outcome], _LEAST)))
@@ -119,11 +119,13 @@ def _figures(
         if share
     )
     likeliest = max(result.probabilities, key=lambda outcome: targets.get(outcome, 0.0))
-    return result.p_top, float(result.top == likeliest), loss
+    # Usage has one number for a request: each decision has the same share.
+    written = answer.usage.n_written / len(answer.decisions)
+    return result.p_top, float(result.top == likeliest), loss, written
 
 
 def _side(gathered: _Gathered, prices: Mapping[str, int]) -> Side:
-    shape = (len(gathered.rows), len(prices), 3)
+    shape = (len(gathered.rows), len(prices), 4)
     figures = np.asarray(gathered.answers, dtype=np.float64).reshape(shape)
     return Side(
         rows=np.asarray(gathered.rows, dtype=np.int64),

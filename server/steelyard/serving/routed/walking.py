@@ -32,6 +32,8 @@ class Answers:
     p_top: Numbers
     right: Numbers
     loss: Numbers
+    #: Tokens that it wrote before it answered.
+    written: Numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,10 @@ class Side:
         """Return the input tokens of asking one model some decisions: a context with its first."""
         places = np.flatnonzero(mask)
         return self.tokens_in_order(places, len(self))
+
+    def price_nano(self, model: Answers, mask: Mask) -> Numbers:
+        """Return the price of asking a model some decisions, by decision."""
+        return model.price_nano * (self.tokens(mask) + np.where(mask, model.written, 0.0))
 
     def tokens_in_order(self, places: NDArray[np.int64], n: int) -> Numbers:
         """Return the input tokens that each decision adds when they are asked in an order."""
@@ -83,7 +89,7 @@ def route_figures(side: Side, name: str, thresholds: Sequence[float]) -> Figures
     who = deciders(side, thresholds)
     everything = np.arange(len(side))
     cost = sum(
-        (model.price_nano * side.tokens(who >= place) for place, model in enumerate(side.models)),
+        (side.price_nano(model, who >= place) for place, model in enumerate(side.models)),
         start=np.zeros(len(side)),
     )
     return _figures(
@@ -98,7 +104,7 @@ def route_figures(side: Side, name: str, thresholds: Sequence[float]) -> Figures
 
 def model_figures(side: Side, model: Answers) -> Figures:
     """Return how good a model is that decides alone."""
-    cost = model.price_nano * side.tokens(np.ones(len(side), dtype=bool))
+    cost = side.price_nano(model, np.ones(len(side), dtype=bool))
     return _figures(side, model.model, model.right, model.loss, cost, None)
 
 
