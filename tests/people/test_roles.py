@@ -16,6 +16,7 @@ from steelyard.errors import (
     InvalidRequestError,
     NotSignedInError,
     RoleForbiddenError,
+    RowsLabelledApartError,
 )
 from steelyard.http.routing import Access
 from steelyard.people.store import join
@@ -225,6 +226,41 @@ def test_a_reviewer_sees_neither_known_rows_nor_scores(signed_in):
     assert {score.value for score in scores if score} == {1.0}
     everyone = [row for row in rita.drafts.rows(draft.id, limit=50).data if row.row in known]
     assert {row.known for row in everyone} == {msgspec.UNSET}
+
+
+def test_labels_of_a_dataset_are_closed_to_who_labels_rows_of_it_apart(signed_in):
+    olga = signed_in("olga@example.org")
+    rita, rolf = (signed_in(f"{name}@example.org", "reviewer") for name in ("rita", "rolf"))
+    rows = [{**row, "metadata": {"by": "expert", "who": "Ada"}} for row in make_rows(9)]
+    for row in rows[3:]:
+        row["metadata"] = {}
+    dataset = olga.datasets.create("tickets", rows)
+    draft, other = (olga.drafts.create(dataset.id) for _ in range(2))
+    reads = [
+        lambda of: of.datasets.rows(dataset.id),
+        lambda of: of.datasets.download(dataset.id),
+        lambda of: of.datasets.export(dataset.id, format="csv"),
+        lambda of: of.datasets.search(dataset.id, text="a"),
+        lambda of: of.datasets.similar(dataset.id, row=0),
+        lambda of: of.datasets.facets(dataset.id),
+        lambda of: of.datasets.labels_to_check(dataset.id),
+        lambda of: of.drafts.rows(other.id),
+    ]
+    olga.drafts.assign(draft.id, ["rolf@example.org"])
+    for read in reads:
+        read(rolf)  # alone on his rows, he sees their labels anyway
+    olga.drafts.move_assigned(draft.id, "rolf@example.org", None)
+    olga.drafts.assign(draft.id, ["rita@example.org"], known_share=0.25)
+    for read in reads:
+        with pytest.raises(RowsLabelledApartError, match="once that is sealed"):
+            read(rita)
+        read(rolf)
+        read(olga)
+    assert rita.datasets.get(dataset.id).rows == 9
+    assert rita.drafts.rows(draft.id, "assigned", reviewer="-").total > 0
+    olga.drafts.delete(draft.id)
+    for read in reads:
+        read(rita)
 
 
 def test_operators_alone_see_the_whole_server(server, signed_in):

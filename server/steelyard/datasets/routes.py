@@ -104,6 +104,7 @@ READ_ERRORS: tuple[type[errors.SteelyardError], ...] = (
     errors.NotFoundError,
     errors.DatasetDeletedError,
 )
+LABEL_ERRORS = (*READ_ERRORS, errors.RowsLabelledApartError)
 _ROWS_ERRORS = (
     errors.PriceChangedError,
     errors.StorageAllowanceError,
@@ -264,7 +265,7 @@ ROUTES = (
         "GET /v1/datasets/{dataset}/labels-to-check",
         DatasetService.labels_to_check,
         "List the labels that prompt tuning doubted and nobody dismissed.",
-        errors=READ_ERRORS,
+        errors=LABEL_ERRORS,
     ),
 )
 
@@ -274,14 +275,14 @@ ROW_ROUTES = (
         "GET /v1/datasets/{dataset}/rows",
         DatasetRows.page,
         "Page a version's rows, as they are trained on.",
-        errors=READ_ERRORS,
+        errors=LABEL_ERRORS,
     ),
     read(
         "GET /v1/datasets/{dataset}/download",
         handler=get_download,
         summary="Download a version's rows as JSON Lines, the same bytes for ever.",
         query=wire.VersionQuery,
-        errors=READ_ERRORS,
+        errors=LABEL_ERRORS,
         media_type=NDJSON,
     ),
     read(
@@ -289,33 +290,33 @@ ROW_ROUTES = (
         DatasetRows.search,
         "Find rows by their labels, texts, sides and places, in an order.",
         read=read_search,
-        errors=READ_ERRORS,
+        errors=LABEL_ERRORS,
     ),
     read(
         "POST /v1/datasets/{dataset}/rows/similar",
         DatasetRows.similar,
         "Find the rows whose contexts are most like a row's, or like another context.",
         read=read_similar,
-        errors=(*READ_ERRORS, TooManyRowsError),
+        errors=(*LABEL_ERRORS, TooManyRowsError),
     ),
     read(
         "GET /v1/datasets/{dataset}/facets",
         DatasetRows.facets,
         "Count how a version's rows spread over sides and expected outcomes.",
-        errors=READ_ERRORS,
+        errors=LABEL_ERRORS,
     ),
     read(
         "GET /v1/datasets/{dataset}/diff",
         DatasetRows.diff,
         "Return what a version adds to an older one, and what it labels otherwise.",
-        errors=READ_ERRORS,
+        errors=LABEL_ERRORS,
     ),
     read(
         "GET /v1/datasets/{dataset}/export",
         handler=get_export,
         summary="Export a version's rows as Parquet, CSV or a folder of Hugging Face datasets.",
         query=wire.ExportQuery,
-        errors=READ_ERRORS,
+        errors=LABEL_ERRORS,
         media_type=MEDIA_TYPES["parquet"],
         also_answers=("text/csv", MEDIA_TYPES["hf"]),
     ),

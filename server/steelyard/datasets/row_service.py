@@ -75,7 +75,7 @@ class DatasetRows:
 
     async def page(self, caller: Caller, dataset_id: str, query: RowsQuery) -> RowPage:
         """Return a page of rows."""
-        at = await self._at(caller, dataset_id, query.version)
+        at = await self._datasets.labelled_at(caller, dataset_id, query.version)
         rows = await asyncio.to_thread(
             self._rows.page,
             at.manifest,
@@ -97,12 +97,12 @@ class DatasetRows:
         self, caller: Caller, dataset_id: str, partition: Partition, version: int | None
     ) -> Iterator[bytes]:
         """Return every row as JSON Lines, in pieces that are read as they are asked for."""
-        at = await self._at(caller, dataset_id, version)
+        at = await self._datasets.labelled_at(caller, dataset_id, version)
         return self._rows.download(at.manifest, partition)
 
     async def export(self, caller: Caller, dataset_id: str, query: ExportQuery) -> Iterator[bytes]:
         """Return the rows in a format, in pieces that are made as they are asked for."""
-        at = await self._at(caller, dataset_id, query.version)
+        at = await self._datasets.labelled_at(caller, dataset_id, query.version)
         table = await asyncio.to_thread(
             export_table, self._store, at.manifest, at.name, query.partition
         )
@@ -110,7 +110,7 @@ class DatasetRows:
 
     async def search(self, caller: Caller, dataset_id: str, search: SearchRows) -> FoundRows:
         """Return a page of the rows that a search finds."""
-        at = await self._at(caller, dataset_id, search.version)
+        at = await self._datasets.labelled_at(caller, dataset_id, search.version)
         total, rows = await asyncio.to_thread(
             self._rows.find,
             at.manifest,
@@ -138,24 +138,24 @@ class DatasetRows:
 
     async def facets(self, caller: Caller, dataset_id: str, query: VersionQuery) -> Facets:
         """Count how rows spread over sides and expected outcomes."""
-        at = await self._at(caller, dataset_id, query.version)
+        at = await self._datasets.labelled_at(caller, dataset_id, query.version)
         return await asyncio.to_thread(self._rows.facets, at.manifest, partition=query.partition)
 
     async def diff(self, caller: Caller, dataset_id: str, query: DiffQuery) -> VersionDiff:
         """Return the differences of a version from an older one."""
-        newer = await self._at(caller, dataset_id, query.to)
+        newer = await self._datasets.labelled_at(caller, dataset_id, query.to)
         from_ = max(1, newer.version - 1) if query.from_ is None else query.from_
         if from_ > newer.version:
             message = f"from is {from_}, and to is {newer.version}; give the older one as from."
             raise errors.InvalidRequestError.at(("query", "from"), message, "empty_range")
-        older = await self._at(caller, dataset_id, from_)
+        older = await self._datasets.labelled_at(caller, dataset_id, from_)
         return await asyncio.to_thread(
             compare_versions, self._store, older.manifest, newer.manifest
         )
 
     async def similar(self, caller: Caller, dataset_id: str, request: SimilarRows) -> FoundSimilar:
         """Return the rows most like one, or like a context."""
-        at = await self._at(caller, dataset_id, request.version)
+        at = await self._datasets.labelled_at(caller, dataset_id, request.version)
         if self._embed is None:
             raise errors.EngineUnavailableError(
                 "This server's engine gives no vectors of texts, so rows cannot be compared; run "
@@ -214,9 +214,6 @@ class DatasetRows:
             ],
             version=at.version,
         )
-
-    async def _at(self, caller: Caller, dataset_id: str, version: int | None) -> DatasetAt:
-        return await self._datasets.dataset_at(caller, dataset_id, version, is_new_work=False)
 
 
 def _examples(rows: Sequence[StoredRow]) -> list[Example]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -104,6 +104,7 @@ class DatasetService:
         self._readers: list[ReaderCheck] = []
         self._find_doubts: Callable[[Connection, str], list[Doubt]] = lambda *_: []
         self._erasers: list[Eraser] = []
+        self._check_apart: Callable[[Caller, str], Awaitable[None]] | None = None
         self._grown_on: GrownOn = _grows_nowhere
         #: Whose turn it is to append to a dataset, in each event loop.
         self._turns: WeakValueDictionary[tuple[asyncio.AbstractEventLoop, str], asyncio.Lock]
@@ -114,6 +115,10 @@ class DatasetService:
         self._readers.append(check)
         if erase is not None:
             self._erasers.append(erase)
+
+    def register_apart(self, check: Callable[[Caller, str], Awaitable[None]]) -> None:
+        """Register who refuses a reviewer the labels of a dataset of which it labels rows apart."""
+        self._check_apart = check
 
     def register_families(self, grown_on: GrownOn) -> None:
         """Register who knows the dataset that a family grows on: its rows go to no other."""
@@ -266,7 +271,7 @@ class DatasetService:
 
     async def labels_to_check(self, caller: Caller, dataset_id: str) -> LabelsToCheck:
         """Return the labels of the latest version that prompt tuning doubted."""
-        at = await self.dataset_at(caller, dataset_id, is_new_work=False)
+        at = await self.labelled_at(caller, dataset_id)
         return LabelsToCheck(data=await self._doubted(at))
 
     async def _doubted(self, at: DatasetAt) -> list[LabelToCheck]:
@@ -323,6 +328,15 @@ class DatasetService:
         """Return a version of a dataset, to be read."""
         row, manifest = await self._read(caller, dataset_id, version, is_new_work=is_new_work)
         return DatasetAt(row.id, row.name, manifest)
+
+    async def labelled_at(
+        self, caller: Caller, dataset_id: str, version: int | None = None
+    ) -> DatasetAt:
+        """Return a version whose labels the caller is to read, or refuse a reviewer who may not yet."""
+        at = await self.dataset_at(caller, dataset_id, version, is_new_work=False)
+        if caller.only_reviews and self._check_apart is not None:
+            await self._check_apart(caller, dataset_id)
+        return at
 
     def side_rows(self, at: DatasetAt, side: Side, start: int = 0) -> Iterator[LabelledRow]:
         """Return the rows of a side in the order of the dataset, a group in memory at a time.

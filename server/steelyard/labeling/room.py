@@ -41,7 +41,7 @@ def _open(
     return (
         LabelingSources(house, counter),
         teachers,
-        LabelingJobs(house, teachers, counter),
+        LabelingJobs(house, teachers, counter, drafts),
         LabelingFinalizer(house, datasets),
         LabelingReviews(house, drafts, reviews),
     )

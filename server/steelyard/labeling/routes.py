@@ -130,7 +130,12 @@ ROUTES = (
         f"GET {_JOB}/results",
         LabelingJobs.results,
         "Page the rows with what each teacher said of them, from `review_ready` on.",
-        errors=(errors.NotFoundError, errors.LabelingNotReadyError, errors.SourceDeletedError),
+        errors=(
+            errors.NotFoundError,
+            errors.LabelingNotReadyError,
+            errors.SourceDeletedError,
+            errors.RowsLabelledApartError,
+        ),
     ),
     _read(
         f"GET {_JOB}/reviewed",

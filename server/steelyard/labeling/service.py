@@ -29,6 +29,7 @@ from steelyard.ledger.money import to_usd
 from steelyard.model_use import ModelUse
 from steelyard.operations.idempotency import SECONDS_A_DAY
 from steelyard.operations.write import Write
+from steelyard.review.service import DraftService
 from steelyard.storage.frame_store import FrameStore
 from steelyard.wire.decoding import decoder_of
 from steelyard.wire.filling import filled
@@ -55,8 +56,10 @@ class LabelingJobs(JobQueue[wire.LabelingJob, wire.LabelingJobPage]):
         house: House,
         teachers: Teachers,
         counter: TokenCounter,
+        drafts: DraftService,
     ) -> None:
         super().__init__(house)
+        self._drafts = drafts
         self._store = house.frames("labeling")
         self._teachers, self._counter = teachers, counter
 
@@ -140,6 +143,8 @@ class LabelingJobs(JobQueue[wire.LabelingJob, wire.LabelingJobPage]):
             return require_ready(job), source
 
         job, source = await self._state.read(find)
+        if job.dataset_id is not None:
+            await self._drafts.check_apart(caller, job.dataset_id)
         results = await asyncio.to_thread(
             read_results, self._store, job, source, query.offset, query.limit
         )

@@ -61,6 +61,7 @@ ROUTES = (
             errors.DatasetDeletedError,
             errors.MapNotReadyError,
             errors.EvaluationNotReadyError,
+            errors.RowsLabelledApartError,
         ),
     ),
     _JOBS.cancel,

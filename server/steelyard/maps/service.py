@@ -126,9 +126,7 @@ class DatasetMaps(JobQueue[wire.DatasetMap, wire.MapPage]):
     ) -> wire.MapValues:
         """Return the values of each point: its label, and the answer of an evaluation's model."""
         row = await self._ready(caller, map_id)
-        at = await self._datasets.dataset_at(
-            caller, row.dataset_id, row.dataset_version, is_new_work=False
-        )
+        at = await self._datasets.labelled_at(caller, row.dataset_id, row.dataset_version)
         scored: tuple[Row[Any], Manifest] | None = None
         if query.evaluation is not None:
             evaluation = await self._evaluations.find(caller, query.evaluation, with_dataset=True)

@@ -31,6 +31,7 @@ def _open(
     store, writes, reviews = house.frames("datasets"), house.writes, Reviews(house.state)
     drafts = DraftService(house.state, datasets, store, writes, reviews)
     datasets.register_reader(drafts.reader_of, erase_logs)
+    datasets.register_apart(drafts.check_apart)
     suspects = SuspectSearch(store, embed=model.embed, scorer=model.evaluation_key)
     house.close_at_end(suspects)
     rows = DraftRows(drafts, store, reviews, suspects, writes)

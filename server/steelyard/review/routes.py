@@ -134,7 +134,7 @@ ROUTES = (
         _signed(DraftRows.page),
         "Page a queue of a draft's rows as they stand now, with every queue counted.",
         read=requests.read_rows_search,
-        errors=_READ_ERRORS,
+        errors=(*_READ_ERRORS, errors.RowsLabelledApartError),
     ),
     _route(
         "POST /v1/drafts/{draft}/assignments",

@@ -100,6 +100,7 @@ class DraftRows:
     ) -> wire.DraftRowPage:
         """Return a page of a queue."""
         draft = await self._drafts.find(caller, draft_id)
+        await self._drafts.check_apart(caller, draft.row.dataset_id, besides=draft_id)
         return await asyncio.to_thread(self._page, draft, search, only_reviews=caller.only_reviews)
 
     async def bulk(self, write: Write, draft_id: str, request: BulkEdit) -> wire.EditReceipt:

@@ -137,6 +137,31 @@ class DraftService:
         )
         return OpenDraft(row, at)
 
+    async def check_apart(self, caller: Caller, dataset_id: str, besides: str = "") -> None:
+        """Refuse a reviewer the labels of a dataset while it labels rows of it apart from others.
+
+        Neither the draft ``besides`` counts, nor is anything refused in one that is assigned to it.
+        """
+        session = caller.session
+        if session is None or not caller.only_reviews:
+            return
+        assigned = await self._state.read(
+            lambda connection: rows.open_of(connection, dataset_id, session.email)
+        )
+        if besides in assigned:
+            return
+        for draft_id in assigned:
+            draft = await self.find(caller, draft_id)
+            if await asyncio.to_thread(self._labels_apart, draft, session.email):
+                raise RowsLabelledApartError(
+                    "You label rows of this dataset apart from others, in the review "
+                    f"{draft.row.name!r}; its labels are shown to you once that is sealed."
+                )
+
+    def _labels_apart(self, draft: OpenDraft, reviewer: str) -> bool:
+        with self._reviews.current_duties(draft.row.id, draft.n_places) as duties:
+            return bool((duties.assigned_to(reviewer) & duties.is_blind).any())
+
     async def delete(self, write: Write, draft_id: str) -> wire.DeletedDraft:
         """Delete a draft and its log. Its sealed dataset stays."""
 

@@ -94,6 +94,20 @@ def has_open(connection: sa.Connection, dataset_id: str) -> bool:
     return rows.first() is not None
 
 
+def open_of(connection: sa.Connection, dataset_id: str, reviewer: str) -> list[str]:
+    """Return the open drafts of a dataset in which a reviewer was assigned rows."""
+    of_draft = (draft_duties.c.draft_id == drafts.c.id) & (draft_duties.c.reviewer == reviewer)
+    return [
+        *connection.scalars(
+            sa.select(drafts.c.id).where(
+                drafts.c.dataset_id == dataset_id,
+                drafts.c.status == "open",
+                sa.exists().where(of_draft, draft_duties.c.action == "assign"),
+            )
+        )
+    ]
+
+
 def seal_draft(connection: sa.Connection, draft_id: str, *, at: float, sealed: bytes) -> None:
     """Write the result of a draft, as JSON; the time is in Unix seconds."""
     connection.execute(
