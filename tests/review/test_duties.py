@@ -37,6 +37,13 @@ def opened(tmp_path):
 
 
 @pytest.fixture
+def on_each(tmp_path, state_url):
+    """The services of a server, once on each kind of database."""
+    with closing(Opened(tmp_path, state_url=state_url)) as opened:
+        yield opened
+
+
+@pytest.fixture
 def draft(opened):
     return opened.draft()
 
@@ -300,63 +307,65 @@ def answer_as_labelled(opened, draft, row, reviewer, *, is_right=True):
     return opened.answer(draft, row, reviewer, outcomes=outcomes)
 
 
-def test_known_rows_score_their_reviewers_and_keep_their_labels(opened):
-    draft, made, known = mix_known(opened, "ann")
+def test_known_rows_score_their_reviewers_and_keep_their_labels(on_each):
+    draft, made, known = mix_known(on_each, "ann")
     # Four for twelve others; the rest of the expert's are left out.
     assert (made["rows"], made["known"], made["blind"], made["left_out"]) == (16, 4, 0, 4)
-    page = opened.page(draft, "assigned", reviewer="ann", limit=50)
+    page = on_each.page(draft, "assigned", reviewer="ann", limit=50)
     assert {row.row for row in page.data} == {*range(12), *known}
     assert [row.row for row in page.data] != sorted(row.row for row in page.data)
     for row in page.data:
         assert (row.now.labels, row.targets, row.known) == ({}, UNSET, UNSET)
         assert (row.blind.status, "by" in (row.metadata or {})) == ("waiting", False)
     with pytest.raises(errors.RowsLabelledApartError):
-        opened.edit(draft, relabel(0))
+        on_each.edit(draft, relabel(0))
 
     wrong = known[0]
     for row in page.data:
         assert (
-            answer_as_labelled(opened, draft, row.row, "ann", is_right=row.row not in {0, wrong})[
+            answer_as_labelled(on_each, draft, row.row, "ann", is_right=row.row not in {0, wrong})[
                 "status"
             ]
             == "agreed"
         )
-    assert queue(opened, draft, "assigned", "ann") == []
-    [ann] = asyncio.run(opened.assignments.progress(CALLER, draft)).data
+    assert queue(on_each, draft, "assigned", "ann") == []
+    [ann] = asyncio.run(on_each.assignments.progress(CALLER, draft)).data
     assert (ann.known.value, ann.known.n, ann.done) == (0.75, 4, 16)
     assert ann.known.low < 0.75 < ann.known.high
-    opened.edit(draft, exclude(known[1]), reviewer="olga")
-    assert opened.states(draft) == {"accepted": 11, "relabelled": 1}
-    dataset = opened.seal(draft, "version")["sealed"]["dataset_id"]
+    on_each.edit(draft, exclude(known[1]), reviewer="olga")
+    assert on_each.states(draft) == {"accepted": 11, "relabelled": 1}
+    dataset = on_each.seal(draft, "version")["sealed"]["dataset_id"]
     before, after = (
-        {row.index: row.labels for row in opened.download(dataset, version)} for version in (1, 2)
+        {row.index: row.labels for row in on_each.download(dataset, version)} for version in (1, 2)
     )
     assert set(after) == {*range(1, 21)}  # row 0 alone is another now
     assert {row: after[row] for row in known} == {row: before[row] for row in known}
 
 
-def test_known_rows_of_two_are_no_agreement_and_no_dispute_to_settle(opened):
-    draft, made, known = mix_known(opened, "ann", "bob", overlap=1)
+def test_known_rows_of_two_are_no_agreement_and_no_dispute_to_settle(on_each):
+    draft, made, known = mix_known(on_each, "ann", "bob", overlap=1)
     assert (made["blind"], made["known"]) == (16, 4)
-    for place, row in enumerate(queue(opened, draft, "assigned", "ann")):
+    for place, row in enumerate(queue(on_each, draft, "assigned", "ann")):
         for name, is_right in (("ann", True), ("bob", place % 2 == 0)):
-            answer_as_labelled(opened, draft, row, name, is_right=is_right)
-    found = asyncio.run(opened.assignments.progress(CALLER, draft)).data
+            answer_as_labelled(on_each, draft, row, name, is_right=is_right)
+    found = asyncio.run(on_each.assignments.progress(CALLER, draft)).data
     assert [(one.reviewer, one.known.value, one.known.n) for one in found[:1]] == [("ann", 1.0, 4)]
-    others = set(queue(opened, draft, "all")[:12])
-    assert set(queue(opened, draft, "disagreement")) <= others
-    agreement = opened.agreement(draft)
+    others = set(queue(on_each, draft, "all")[:12])
+    assert set(queue(on_each, draft, "disagreement")) <= others
+    agreement = on_each.agreement(draft)
     assert (agreement.answered, agreement.disputed) == (16, 8)
-    assert agreement.to_adjudicate == len(queue(opened, draft, "disagreement"))
-    people = PeopleAgreements(opened.state, opened.datasets, opened.drafts, Reviews(opened.state))
-    dataset_id = asyncio.run(opened.drafts.find(CALLER, draft)).at.dataset_id
+    assert agreement.to_adjudicate == len(queue(on_each, draft, "disagreement"))
+    people = PeopleAgreements(
+        on_each.state, on_each.datasets, on_each.drafts, Reviews(on_each.state)
+    )
+    dataset_id = asyncio.run(on_each.drafts.find(CALLER, draft)).at.dataset_id
     assert asyncio.run(people.find(CALLER, PeopleQuery(dataset_id=dataset_id))).rows == 12
     # Handed over they stay known; freed they are as any other.
-    other, _, known = mix_known(opened, "ann")
-    opened.move(other, "ann", "cy")
-    assert {row.row for row in opened.page(other, limit=50).data if row.known is True} == {*known}
-    opened.move(other, "cy")
-    assert {row.blind for row in opened.page(other, limit=50).data} == {UNSET}
+    other, _, known = mix_known(on_each, "ann")
+    on_each.move(other, "ann", "cy")
+    assert {row.row for row in on_each.page(other, limit=50).data if row.known is True} == {*known}
+    on_each.move(other, "cy")
+    assert {row.blind for row in on_each.page(other, limit=50).data} == {UNSET}
 
 
 def test_known_rows_that_cannot_be_mixed_in_are_refused(opened):

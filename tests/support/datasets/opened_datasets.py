@@ -19,8 +19,8 @@ from support.servers.calling import upload_rows
 class OpenedDatasets:
     """A state, a store and the datasets in them; a test's other parts are in a subclass."""
 
-    def __init__(self, folder: Path, *, min_rows: int = 2) -> None:
-        self.state = open_state(f"sqlite:///{folder / 'state.sqlite'}")
+    def __init__(self, folder: Path, *, min_rows: int = 2, state_url: str | None = None) -> None:
+        self.state = open_state(state_url or f"sqlite:///{folder / 'state.sqlite'}")
         self.store = open_store(folder / "frames")
         self.writes = KeyedWrites(self.state)
         self.bounds = RowBounds(min_rows, 1000)

@@ -28,8 +28,8 @@ N_ROWS = 40
 class Opened(OpenedDatasets):
     """The services of one server process on a folder, driven without a loop of their own."""
 
-    def __init__(self, folder, embed=None):
-        super().__init__(folder)
+    def __init__(self, folder, embed=None, state_url=None):
+        super().__init__(folder, state_url=state_url)
         store, writes, reviews = given = self.store, self.writes, Reviews(self.state)
         self.drafts = DraftService(self.state, self.datasets, *given)
         self.datasets.register_reader(self.drafts.reader_of, erase_logs)
