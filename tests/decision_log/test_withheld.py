@@ -24,10 +24,13 @@ from steelyard.errors import NoRowsError
 from steelyard.ids import new_id
 from steelyard.ledger.money import NANO
 from steelyard.named.cases import cases_of_stored
+from steelyard.outbox.names import EVENTS
 from steelyard.settings import read_settings
 from steelyard.storage import State
 from steelyard.wire.storing import STORE_SETTINGS
 from support.servers.live_server import LiveServer, live_server
+from support.servers.webhook_endpoint import webhook_endpoint
+from support.waiting import wait_until
 
 QUESTION = {"id": "team", "question": "Which team?", "outcomes": ["billing", "shipping"]}
 
@@ -49,13 +52,18 @@ def found_in(folder: Path, words: list[str]) -> list[str]:
     return [word for word in words if any(word.encode() in content for content in contents)]
 
 
-def test_no_planted_word_is_in_home_backup_export_or_log(
+def test_no_planted_word_is_in_home_backup_export_log_or_webhook(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     words = [plant(number) for number in range(200)]
     home = tmp_path / "home"
-    with steelyard.embed(home, engine="hashing") as server:
+    with (
+        webhook_endpoint() as endpoint,
+        steelyard.embed(home, engine="hashing", webhook_hosts="127.0.0.1") as server,
+    ):
         client = server.client
+        webhook = client.webhooks.create(endpoint.url, [*EVENTS])
+        endpoint.secret = webhook.secret
         client.named_decisions.create(
             "triage",
             [QUESTION],
@@ -84,6 +92,13 @@ def test_no_planted_word_is_in_home_backup_export_or_log(
             client.feedback(ids[number], {"team": "billing"})
         exported = client.export_decisions(format="parquet")
         replayed = ask(0)
+        client.named_decisions.add_version("triage", [QUESTION | {"question": "Whose is it?"}])
+        client.named_decisions.move("triage", "production", 2, overrule="It reads better.")
+        wait_until(
+            lambda: (
+                [sent.status for sent in client.webhooks.deliveries(webhook)] == ["delivered"] * 2
+            )
+        )
         log = client.decision_log(limit=100)
         summary = client.decision_summary()
     assert replayed == ids[0]
@@ -96,6 +111,8 @@ def test_no_planted_word_is_in_home_backup_export_or_log(
         word for word in words[:199] if word in json.dumps(rows.drop("created_at").to_dicts())
     ]
     assert not [word for word in words if word in caplog.text]
+    assert [sent["type"] for sent in endpoint.told] == ["decision.moved"] * 2
+    assert not [word for word in words for sent in endpoint.received if word.encode() in sent.body]
     assert [answer.text for answer in log.data if answer.id != control] == [""] * 99
     assert summary.answers == 200
 
