@@ -127,9 +127,41 @@ SPANS = {
 }
 
 
+#: A request to OpenAI's Decisions with its response, and a chat as Langfuse exports it.
+LOGGED = {
+    "request": {
+        "model": "gpt",
+        "input": [{"role": "user", "content": [{"type": "input_text", "text": "Late."}]}],
+    },
+    "response": {
+        "answers": [
+            {
+                "type": "choice",
+                "choice": "shipping",
+                "probabilities": [
+                    {"value": "billing", "probability": 0.25},
+                    {"value": "shipping", "probability": 0.75},
+                ],
+            }
+        ]
+    },
+}
+CHAT = {
+    "type": "GENERATION",
+    "input": {
+        "messages": [{"role": "system", "content": "?"}, {"role": "user", "content": "Late."}]
+    },
+    "output": {"role": "assistant", "content": "shipping\n"},
+    "probability": 0.75,
+}
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [
+        ("decisions.jsonl", json.dumps(LOGGED)),
+        ("decisions.json", json.dumps([{**LOGGED["response"], "input": "Late."}])),
+        ("langfuse.json", json.dumps({"data": [CHAT]})),
         ("answers.csv", 'text,answer,probability\n"Late.",shipping,0.75\n,billing,1\n'),
         ("answers.jsonl", '{"input": "Late.", "output": "shipping", "confidence": 0.75}\n{}\n'),
         ("answers.json", '[{"context": "Late.", "answer": "shipping", "probability": "0.75"}]'),
@@ -139,9 +171,14 @@ SPANS = {
 def test_recorded_answers_are_read_from_tables_json_and_spans(name, text):
     [answer] = read_recorded(text.encode(), name)
     assert answer == {"context": "Late.", "answer": "shipping", "probability": 0.75}
+    predicate = {"type": "predicate", "name": "late", "probability": 0.25}
+    logged = json.dumps({"input": "Late.", "output": {"answers": [predicate]}})
+    [answer] = read_recorded(logged.encode(), name)
+    assert answer == {"context": "Late.", "answer": "no", "probability": 0.75, "decision": "late"}
     for refused, content, message in (
         ("none.csv", b"a,b\n1,2\n", "name the columns or fields"),
         ("none.csv", b"text,answer,probability\nLate.,shipping,high\n", "could not convert"),
+        ("cut.json", b'{"input": "Late.", "answers": [{"type": "choice"}]}', r"cut\.json cannot"),
         ("deep.json", b"[" * 100_000, r"deep\.json cannot be read"),
         ("latin.csv", b"text,answer\n\xfc,shipping\n", r"latin\.csv cannot be read"),
     ):

@@ -51,7 +51,8 @@ Examples:
     "recorded_file",
     type=FILE,
     help="In place of AGAINST: answers of another provider, a CSV or JSON Lines with text, answer and "
-    "probability, or spans (OTLP in JSON) with decision.* attributes. [VERSION: production]",
+    "probability, spans (OTLP in JSON) with decision.* attributes, logs of OpenAI's Decisions or "
+    "Langfuse's generations. [VERSION: production]",
 )
 @click.option(
     "--disagreement",

@@ -24,7 +24,8 @@ def read_recorded(content: bytes, name: str) -> list[dict[str, Any]]:
 
     A CSV has columns, JSON and JSON Lines have objects with the fields ``text``, ``answer`` and
     perhaps ``probability`` and ``decision``. Of spans of OpenTelemetry (OTLP in JSON) the attributes
-    ``decision.text``, ``decision.answer`` and so on are read.
+    ``decision.text``, ``decision.answer`` and so on are read, of requests to OpenAI's Decisions that were
+    logged with their responses each answer, and of chats, as Langfuse exports them, the last messages.
 
     Raises
     ------
@@ -38,7 +39,7 @@ def read_recorded(content: bytes, name: str) -> list[dict[str, Any]]:
         else:
             records = list(csv.DictReader(io.StringIO(text)))
         answers = [answer for record in records if (answer := _answer(record))]
-    except (ValueError, RecursionError) as error:  # no UTF-8, no JSON, or no number
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise NoRowsError(f"{name} cannot be read: {error}. Correct it there.") from None
     if not answers:
         raise NoRowsError(
@@ -73,8 +74,55 @@ def _records(value: Any) -> Iterator[Mapping[str, Any]]:
                 str(each.get("key")): next(iter(dict(each.get("value") or {}).values()), None)
                 for each in value["attributes"]
             }
+        elif answered := _response(value).get("answers"):
+            asked = value.get("request") or value.get("input")
+            context = asked.get("input") if isinstance(asked, dict) else asked
+            yield from ({"context": context, **_of_decisions(each)} for each in answered)
         elif not parts:
             yield value
+
+
+def _response(value: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the response of a logged request: beside it, or in a field."""
+    parts = (value, value.get("response"), value.get("output"))
+    return next((part for part in parts if isinstance(part, dict) and part.get("answers")), {})
+
+
+def _of_decisions(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an answer of OpenAI's Decisions as a record."""
+    shares = {
+        _text(each.get("label", each.get("value"))): each["probability"]
+        for each in answer.get("probabilities") or ()
+    }
+    if answer.get("type") == "predicate":
+        shares = {"yes": answer["probability"], "no": 1 - answer["probability"]}
+    top = max(shares, key=shares.__getitem__)
+    return {"answer": top, "probability": shares[top], "decision": answer.get("name")}
+
+
+def _said(value: Any, role: str) -> Any:
+    """Return the last message of a role in a chat; other values as they are."""
+    if isinstance(value, dict) and isinstance(value.get("messages"), list):
+        value = value["messages"]
+    messages = value if isinstance(value, list) else [value]
+    texts = [
+        _content(each["content"])
+        for each in messages
+        if isinstance(each, dict) and "content" in each and each.get("role") == role
+    ]
+    return texts[-1] if texts else value
+
+
+def _content(content: Any) -> str:
+    """Return the text of a message's content, which may be in parts."""
+    parts = content if isinstance(content, list) else [content]
+    return "\n".join(
+        str(each.get("text", "")) if isinstance(each, dict) else str(each) for each in parts
+    )
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value).strip()
 
 
 def _answer(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -86,7 +134,8 @@ def _answer(record: Mapping[str, Any]) -> dict[str, Any]:
     }
     if "context" not in answer or "answer" not in answer:
         return {}
-    answer["answer"] = str(answer["answer"])
+    answer["context"] = _said(answer["context"], "user")
+    answer["answer"] = _text(_said(answer["answer"], "assistant"))
     if "probability" in answer:
         answer["probability"] = float(answer["probability"])
     return answer
