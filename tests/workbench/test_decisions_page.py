@@ -21,6 +21,7 @@ from steelyard.evaluations.wire import Change
 from steelyard.ledger.money import from_usd
 from steelyard.named.comparison_wire import (
     ComparedDecision,
+    ComparedRules,
     ComparedSide,
     ComparisonResult,
     NamedComparison,
@@ -485,7 +486,9 @@ def compared(verdict, right, sentences=()):
         wrong=None,
         moves=[],
     )
-    side = ComparedSide(contexts=410, labelled=410, decisions=[decision], gate=None)
+    changed = Measure(value=0.275, low=0.2, high=0.35, n=40)
+    rules = ComparedRules(n=40, changed=changed, right=None, moves=[])
+    side = ComparedSide(contexts=410, labelled=410, decisions=[decision], gate=None, rules=rules)
     return NamedComparison(
         id="ndc_1",
         object="named.comparison",
@@ -551,7 +554,8 @@ def test_the_verdict_is_a_sentence(verdict, right, sentence):
     comparison = compared(verdict, right, ["It no longer asks team."])
     _, text, basis = judge(7, comparison)
     assert text == sentence
-    assert basis[-2:] == [
+    assert basis[-3:] == [
+        "Its rules act otherwise on 28 % of 40 texts.",
         "3 texts are longer than one of the models reads.",
         "It no longer asks team.",
     ]

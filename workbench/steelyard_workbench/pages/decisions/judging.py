@@ -10,7 +10,12 @@ from steelyard.named.comparison_wire import ComparisonResult, NamedComparison
 from steelyard.wire.jobs import UNFINISHED
 from steelyard_workbench.kit.basics import stack
 from steelyard_workbench.kit.components.facts import table
-from steelyard_workbench.kit.components.numbers import change_text, is_free, measure_text
+from steelyard_workbench.kit.components.numbers import (
+    change_text,
+    is_free,
+    measure_text,
+    percent_text,
+)
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.terms import everyday
 from steelyard_workbench.kit.theme import Status
@@ -72,6 +77,10 @@ def _basis(result: ComparisonResult, gain: Change | None) -> list[str]:
         fixed, broken = sum(each.fixed for each in flips), sum(each.broken for each in flips)
         n = sum(side.labelled for side in sides)
         texts.append(f"Compared on {n:,} known answers: {fixed:,} fixed, {broken:,} broken.")
+    rules = next((side.rules for side in sides if side.rules is not None), None)
+    if rules is not None and rules.changed is not None:
+        share = percent_text(rules.changed.value)
+        texts.append(f"Its rules act otherwise on {share} of {rules.n:,} texts.")
     price = result.price
     if price is not None and not (is_free(price.usd_before) and is_free(price.usd_after)):
         texts.append(
