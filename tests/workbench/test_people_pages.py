@@ -206,6 +206,15 @@ def test_a_reviewer_first_sees_the_rows_that_wait_for_them(look):
     assert "Suggest" not in desk.beside.choice.options
     desk.beside.choice.value = "Reviewers"
     assert not {"Assign", "Hand over"} & {*buttons(desk.__panel__())}
+    # Of rows that she labels apart, she sees no counts by label.
+    rows = [{**row, "context": f"Mail {n}.", "metadata": {}} for n in range(8)]
+    for row in rows[4:]:
+        row["metadata"] = {"by": "expert"}
+    apart = owner.client.drafts.create(owner.client.datasets.create("known", rows).id)
+    owner.client.drafts.assign(apart.id, [RITA], known_share=0.5)
+    session.param.update(page="review", draft=apart.id)
+    desk = opened(lambda session: make_page("review", session), session).desk
+    assert "You label rows of this dataset apart from others" in texts(desk.__panel__())
 
 
 def test_without_accounts_it_says_how_to_turn_them_on(server):

@@ -16,6 +16,7 @@ from panel.viewable import Viewable
 from steelyard.client import Client
 from steelyard.datasets.searches import FoundSimilar
 from steelyard.datasets.wire import Example
+from steelyard.errors import RowsLabelledApartError
 from steelyard.review.wire import Draft, DraftRow, History, LogEntry
 from steelyard_workbench.kit.basics import Boxed, action_button, small_text, stack
 from steelyard_workbench.kit.components.bar_list import BarList
@@ -156,26 +157,33 @@ class Beside(Boxed):
             return draft.dataset_id, draft.dataset_version
         return sealed.dataset_id, sealed.version
 
-    def _fetch_facets(self) -> tuple[dict[str, Any], Members]:
-        dataset_id, version = self._counted
-        matches = self._client.datasets.search(
-            dataset_id,
-            where=self._filter.where,
-            text=self._filter.text,
-            facets=True,
-            version=version,
-            limit=1,
-        )
+    def _fetch_facets(self) -> tuple[dict[str, Any] | RowsLabelledApartError, Members]:
         members: Members = {}
         for decision in self._client.drafts.outcomes(self._draft.id).data:
             names = members.setdefault(decision.decision, {})
             for outcome in decision.outcomes:
                 names.setdefault(outcome.name, []).append(outcome.outcome)
+        dataset_id, version = self._counted
+        try:
+            matches = self._client.datasets.search(
+                dataset_id,
+                where=self._filter.where,
+                text=self._filter.text,
+                facets=True,
+                version=version,
+                limit=1,
+            )
+        except RowsLabelledApartError as refused:
+            return refused, members
         return dict(matches.facets or {}), members
 
-    def _show_facets(self, counted: tuple[dict[str, Any], Members]) -> Viewable:
+    def _show_facets(
+        self, counted: tuple[dict[str, Any] | RowsLabelledApartError, Members]
+    ) -> Viewable:
         facets, members = counted
         self._on_outcomes(members)
+        if isinstance(facets, RowsLabelledApartError):
+            return empty(facets.message)
         expected = {
             decision: _count_by_name(counts, members.get(decision, {}))
             for decision, counts in facets.get("expected", {}).items()
