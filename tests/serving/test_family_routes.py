@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from steelyard.app.job_runtime import open_worker
+from steelyard.caller import LOCAL_ACCOUNT, Caller, SignedIn
 from steelyard.errors import EngineUnavailableError
 from steelyard.families.service import FamilyService
 from steelyard.families.tuned import TunedModels
@@ -277,7 +278,7 @@ def test_the_other_dialects_call_families_too(client):
     assert answer.json()["model"] == "router", answer.text
 
 
-def test_production_calls_alone_are_uses(client, uses):
+def test_production_calls_alone_are_uses(client, uses, server, monkeypatch):
     request = {"context": "x", "decisions": [ROUTE], "model": "router"}
     client.post("/v1/decide/estimate", json=request)
     client.post("/v1/playground/decide", json=request)
@@ -286,6 +287,14 @@ def test_production_calls_alone_are_uses(client, uses):
     ask(client, model="hashing")
     ask(client, model="router@1")
     ask(client, decisions=[])
+    session = SignedIn("ses_1", "usr_1", "", "owner", 0.0, is_confirmed=True, is_operator=False)
+
+    async def sign_in(*_: object) -> Caller:
+        return Caller(LOCAL_ACCOUNT, None, "full", "127.0.0.1", session=session)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(server.services.accounts, "authenticate", sign_in)
+        assert ask(client).json()["version"] == "router@1", "the console asks"
     assert uses == []
     ask(client)
     assert uses == ["router"]

@@ -333,14 +333,15 @@ class DecisionService:
             )
             await self._release(accepted, fault, is_terminal=True)
             raise fault from error
-        account_id, also = run.write.caller.account_id, None
+        caller, also = run.write.caller, None
         if answer.stored and self._record is not None:
             stored = answer
             if answer.explanation is not UNSET:
                 stored = msgspec.structs.replace(answer, explanation=UNSET, thoughts=UNSET)
-            also = self._record(run.write.caller, self._now(), run.prepared.request, stored)
+            also = self._record(caller, self._now(), run.prepared.request, stored)
         await self._operations.settle(accepted, amount_nano=amount_nano, body=body, also=also)
-        self._note_use(account_id, run.requested, model)
+        if caller.session is None:  # a call from the console is no production use
+            self._note_use(caller.account_id, run.requested, model)
         return payload
 
     async def _find_named(self, caller: Caller, request: NamedRequest) -> ValidRequest:
