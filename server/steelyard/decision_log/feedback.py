@@ -117,7 +117,7 @@ def _distribution(
     outcome: Mapping[str, float], names: Sequence[str], path: Path, violations: Violations
 ) -> dict[str, float]:
     for name in outcome:
-        _check_name(name, names, (*path, name), violations)
+        _check_name(name, names, path, violations)
     total = math.fsum(outcome.values())
     if abs(total - 1) > SUM_TOLERANCE:
         violations.add(
@@ -134,7 +134,7 @@ def _check_name(name: str, names: Sequence[str], path: Path, violations: Violati
     if name not in names:
         violations.add(
             path,
-            f"is {show(name)}, which is no outcome of this decision; it has {_listed(names)}.",
+            f"names {show(name)}, which is no outcome of this decision; it has {_listed(names)}.",
             "unknown_outcome",
         )
 
