@@ -443,6 +443,36 @@ def test_evaluations_by_name(client, home, uses, adapter):
     assert uses == ["router"], "nothing was queued"
 
 
+@pytest.mark.parametrize(
+    ("code", "row"),
+    [
+        ("task_mismatch", {"decisions": [{**ROUTE, "question": "Which team?"}]}),
+        (
+            "supervision_mismatch",
+            {"targets": None, "rewards": {"route": {"billing": 1, "shipping": 0}}},
+        ),
+        (None, {"decisions": [{**ROUTE, "id": "team"}], "targets": {"team": "billing"}}),
+    ],
+)
+def test_evaluations_ask_what_a_model_was_trained_on(client, code, row):
+    def submit(model: str) -> httpx.Response:
+        return client.post("/v1/evaluations", json={"dataset_id": dataset_id, "models": [model]})
+
+    changed = [
+        {name: value for name, value in {**one, **row}.items() if value is not None}
+        for one in rows(2000, 2002)
+    ]
+    answer = client.post("/v1/datasets", json={"name": "other", "evaluation": changed})
+    dataset_id = answer.json()["id"]
+    assert submit("hashing").status_code == 200
+    if code is None:
+        (evaluation,) = submit("router").json()["data"]  # a decision is known by its wording
+        client.post(f"/v1/evaluations/{evaluation['id']}/cancel")
+    else:
+        error = assert_canonical_error(submit("router"), 422, code)
+        assert error["details"][0]["path"] == ["body", "models"]
+
+
 def test_rows_measured_by_the_fine_tune_are_not_scored_again(client):
     family = client.get("/v1/families/router").json()
     body = {"dataset_id": family["dataset_id"], "models": ["router"]}

@@ -14,6 +14,7 @@ from steelyard.datasets.versions import Manifest
 from steelyard.datasets.wire import Side, Split
 from steelyard.operations.write import payload_sha256
 from steelyard.wire.decoding import decoder_of
+from steelyard.wire.methods import Method
 
 #: Decision to outcome to target or reward.
 Labels = dict[str, dict[str, float]]
@@ -33,7 +34,7 @@ class DatasetAt:
         return self.manifest.version
 
     @property
-    def method(self) -> str:
+    def method(self) -> Method:
         """``sft`` (targets) or ``reward``."""
         return self.manifest.method
 

@@ -16,6 +16,16 @@ from sqlalchemy import Connection
 from steelyard.caller import Caller
 from steelyard.errors import ModelUnavailableError
 from steelyard.serving.registry import HostedModel, ModelRegistry
+from steelyard.wire.methods import Method
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """The rows that a tuned model was trained on."""
+
+    dataset_id: str
+    dataset_version: int
+    method: Method
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +41,7 @@ class EvaluatedModel:
     named: str | None = None
     #: Most tokens that it writes on a decision before it answers.
     thought_tokens: int = 0
+    training: Training | None = None
 
 
 class ModelResolver(Protocol):

@@ -59,6 +59,8 @@ ROUTES = (
             *UNCALLABLE,
             errors.DatasetArchivedError,
             errors.DatasetDeletedError,
+            errors.SupervisionMismatchError,
+            errors.TaskMismatchError,
             errors.TooFewRowsError,
         ),
     ),

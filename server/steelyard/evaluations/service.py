@@ -6,7 +6,7 @@ An evaluation is queued by a row of the state; the job runtime finds it there.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any
 
 from msgspec import UNSET
@@ -16,6 +16,7 @@ from steelyard import errors
 from steelyard.caller import Caller
 from steelyard.datasets.access import require_dataset, unknown_dataset
 from steelyard.datasets.frames.scanning import load_definitions
+from steelyard.datasets.labels import SUPERVISION_OF
 from steelyard.datasets.service import DatasetService
 from steelyard.datasets.store import find_dataset, mark_dataset_used
 from steelyard.datasets.version_service import DatasetAt
@@ -80,6 +81,10 @@ class EvaluationService(JobQueue[wire.Evaluation, wire.EvaluationPage]):
             )
         definitions = await asyncio.to_thread(load_definitions, self._dataset_files, at.manifest)
         n_decisions = sum(definition.evaluation for definition in definitions)
+        if not is_anew:
+            wordings = {each.fingerprint for each in definitions if each.evaluation}
+            for model in models:
+                await self._check_task(caller, model, at, wordings)
         queued: list[EvaluatedModel] = []
 
         def work(connection: Connection) -> wire.EvaluationSubmission:
@@ -200,6 +205,37 @@ class EvaluationService(JobQueue[wire.Evaluation, wire.EvaluationPage]):
             models.setdefault(model.id, model)
         violations.raise_if_any()
         return list(models.values())
+
+    async def _check_task(
+        self, caller: Caller, model: EvaluatedModel, at: DatasetAt, wordings: Set[str]
+    ) -> None:
+        """Refuse a model that was trained on labels of the other kind, or on other decisions."""
+        training, path = model.training, (*BODY, "models")
+        if training is None:
+            return
+        if training.method != at.method:
+            raise errors.SupervisionMismatchError(
+                f"{model.label} was trained on {SUPERVISION_OF[training.method]}, and the rows of "
+                f"{at.dataset_id} have {SUPERVISION_OF[at.method]}; evaluate it on rows that have "
+                f"{SUPERVISION_OF[training.method]}.",
+                path=path,
+            )
+        if training.dataset_id == at.dataset_id:
+            return
+        try:
+            trained = await self._datasets.dataset_at(
+                caller, training.dataset_id, training.dataset_version, is_new_work=False
+            )
+        except errors.DatasetDeletedError:
+            return  # nobody can say any more
+        known = await asyncio.to_thread(load_definitions, self._dataset_files, trained.manifest)
+        if wordings.isdisjoint(each.fingerprint for each in known):
+            raise errors.TaskMismatchError(
+                f"{model.label} was trained on none of the decisions of {at.dataset_id} as they are "
+                "worded there, and would answer as its base model; evaluate that, or use the "
+                "wording that it was trained on.",
+                path=path,
+            )
 
     def _queue(
         self,

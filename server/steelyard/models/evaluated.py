@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from sqlalchemy import Connection
 
 from steelyard.caller import Caller
-from steelyard.evaluations.models import EvaluatedModel, no_model
+from steelyard.evaluations.models import EvaluatedModel, Training, no_model
 from steelyard.families.lineage.lineage import FamilyModel
 from steelyard.families.lineage.references import require_ready
 from steelyard.families.lineage_store import LineageStore
@@ -42,6 +42,7 @@ class EvaluatedFamilies:
             raise unknown_model(name, self._bases.names)
         call = await self._calls.find(caller, name)
         model = call.resolved.model
+        job = (await self._lineages.read(caller.account_id)).lineage.jobs[model.job_id]
         return EvaluatedModel(
             id=model.adapter,
             label=model.ref,
@@ -50,6 +51,7 @@ class EvaluatedFamilies:
             version=model.version,
             job_id=model.job_id,
             named=name,
+            training=Training(job.dataset_id, job.dataset_version, job.method),
         )
 
     async def key_of(self, account_id: str, model_id: str) -> str | None:
