@@ -82,6 +82,8 @@ def test_it_is_served(client):
     assert response.headers["content-type"] == "application/json"
     assert response.json() == document()
     assert (response.json()["openapi"], response.json()["info"]["version"]) == ("3.1.0", "0.1.0")
+    (named,) = response.json()["servers"]
+    assert response.url.join(named["url"]) == client.base_url.join("/"), "the server that sent it"
 
 
 def test_no_pattern_takes_a_line_feed_at_the_end_or_means_another_elsewhere():

@@ -173,6 +173,7 @@ def build_document(routes: Iterable[Route]) -> dict[str, Any]:
             "description": _DESCRIPTION,
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
+        "servers": [{"url": "/", "description": "The server that sent this document."}],
         "tags": [{"name": tag} for tag in tags],
         "paths": paths,
         "components": {
