@@ -123,7 +123,7 @@ class TestIdempotencyKeys:
         assert ask(headers={"Idempotency-Key": key}).status_code == 200
         assert running.decisions.calls[0].key == key
 
-    @pytest.mark.parametrize("key", ["", "a b", "!" * 256, b"\xc3\xa9"])
+    @pytest.mark.parametrize("key", ["", "a b", "a\x7f", "!" * 256, b"\xc3\xa9"])
     def test_a_malformed_key_is_refused(self, ask, running, key):
         response = ask(headers={"Idempotency-Key": key})
         assert_canonical_error(response, 422, "invalid_request", path=["header", "Idempotency-Key"])

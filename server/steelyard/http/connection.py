@@ -23,7 +23,7 @@ _REQUEST_LINE = re.compile(
     rb"%b (?:/|https?://[^/?@ ]+(?=[/? ])|\*(?= ))[\x21-\x7e]* HTTP/1\.[01]" % _TOKEN
 )
 _ABSOLUTE = re.compile(r"https?://([^/?]+)")
-_FIELD = re.compile(rb"(%b):([\t\x20-\x7e\x80-\xff]*)" % _TOKEN)
+_FIELD = re.compile(rb"(%b):([\t\x20-\xff]*)" % _TOKEN)
 _LENGTH = re.compile(rb"[0-9]{1,18}")
 _CHUNK = re.compile(rb"[0-9A-Fa-f]{1,16}(?:[\t ]*;[\t\x20-\x7e]*)?")
 #: Most bytes of the line that begins a chunk; extensions mean nothing here.
