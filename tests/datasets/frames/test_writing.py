@@ -124,7 +124,7 @@ def test_sides_by_name(store: FrameStore) -> None:
     manifest = write_version(store, sides=sides)
     assert (manifest.split.training, manifest.split.evaluation) == (3, 2)
     only = write_version(store, sides={"evaluation": make_rows(2)})
-    assert only.evaluation_only
+    assert (only.evaluation_only, only.evaluation_fraction) == (True, 1.0)
     more = write_version(store, make_rows(5, start=10), previous=only)
     assert more.split == Split(evaluation=7, evaluation_contexts=7)
     with pytest.raises(errors.EvaluationOnlyError):

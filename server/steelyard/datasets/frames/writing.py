@@ -186,6 +186,11 @@ class VersionWriter:
         parts = [part for side in SIDES for part in writers[side].finish()]
         split = _add(previous.split if previous else Split(), parts, placed.count_new_contexts())
         definitions = self._define(counts, expected)
+        is_evaluation_only = split.training == 0
+        if previous is not None:
+            fraction = previous.evaluation_fraction
+        elif is_evaluation_only:  # all of it is put aside, whatever the request left to the default
+            fraction = MAX_FRACTION
         return Manifest(
             dataset_id=self._dataset_id,
             version=previous.version + 1 if previous else 1,
@@ -198,8 +203,8 @@ class VersionWriter:
             - placed.n_new
             + (previous.duplicates_removed if previous else 0),
             split=split,
-            evaluation_fraction=previous.evaluation_fraction if previous else fraction,
-            evaluation_only=split.training == 0,
+            evaluation_fraction=fraction,
+            evaluation_only=is_evaluation_only,
             parts=(*(previous.parts if previous else ()), *parts),
             known=self._known.files_with(parts),
             definitions=self._store.put(msgspec.json.encode(definitions), JSON),
