@@ -171,6 +171,14 @@ def test_the_compose_file_is_valid() -> None:
     [subnet] = composed["networks"]["default"]["ipam"]["config"]
     environ = composed["services"]["server-1"]["environment"]
     assert environ["STEELYARD_TRUSTED_PROXIES"] == subnet["subnet"]
+    # Hosts that choose for themselves answer apart, and images that move start apart.
+    assert environ["STEELYARD_ENGINE"] in ENGINES
+    images = {service["image"] for service in composed["services"].values()}
+    assert not [
+        name for name in images - {"steelyard"} if not any(map(str.isdigit, name.partition(":")[2]))
+    ]
+    chart = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
+    assert chart["proxy"]["image"] in images
     # Nobody shares a home, and the proxy has every server by its name.
     homes = [
         service["volumes"]
@@ -334,9 +342,17 @@ def test_existing_secrets_are_used(helm: Helm) -> None:
     assert references["STEELYARD_STATE_URL"]["name"] == "stores"
 
 
+@pytest.mark.parametrize("name", [each.variable for each in SETTINGS if each.is_secret])
+def test_a_secret_is_never_in_a_pods_specification(helm: Helm, name: str) -> None:
+    with pytest.raises(Exception, match=r"secretSettings|stateUrl or framesUrl"):
+        helm.render({**STORES, "settings": {name: "smtps://mail:plain@mail.example.com"}})
+
+
 def test_every_pod_meets_the_restricted_standard(helm: Helm) -> None:
     """Kubernetes' pod security standard *restricted*, and further a root that cannot be written."""
-    found = helm.render({**STORES, "image": {"pullSecrets": ["registry"]}})
+    found = helm.render(
+        {**STORES, "image": {"pullSecrets": ["registry"]}, "priorityClassName": "important"}
+    )
     pods = [found[name]["spec"]["template"]["spec"] for name in found if name in WORKLOADS]
     assert len(pods) == len(WORKLOADS)
     for pod in pods:
@@ -345,6 +361,9 @@ def test_every_pod_meets_the_restricted_standard(helm: Helm) -> None:
         assert not pod["automountServiceAccountToken"]
         assert f"ServiceAccount/{pod['serviceAccountName']}" in found
         assert pod["imagePullSecrets"] == [{"name": "registry"}]
+        assert pod["priorityClassName"] == "important"
+        spread = {each["topologyKey"] for each in pod["topologySpreadConstraints"]}
+        assert spread == {"kubernetes.io/hostname", "topology.kubernetes.io/zone"}
         assert {next(iter(volume.keys() - {"name"})) for volume in pod["volumes"]} <= {
             "configMap",
             "emptyDir",
@@ -378,7 +397,7 @@ def test_servers_grow_and_are_found_from_outside_and_by_prometheus(helm: Helm) -
     assert path["backend"]["service"]["name"] == found["Service/acme"]["metadata"]["name"]
     selector = found["ServiceMonitor/acme"]["spec"]["selector"]["matchLabels"]
     assert selector.items() <= found["Service/acme-server"]["metadata"]["labels"].items()
-    assert "PodDisruptionBudget/acme-proxy" in found
+    assert {"PodDisruptionBudget/acme-server", "PodDisruptionBudget/acme-proxy"} <= found.keys()
 
 
 @pytest.mark.skipif(HAPROXY is None, reason=NEEDS_HAPROXY)

@@ -37,6 +37,12 @@ env:
     valueFrom:
       secretKeyRef: {name: {{ include "steelyard.secret" . }}, key: framesUrl}
   {{- range $name, $value := .Values.settings }}
+  {{- if has $name (list "STEELYARD_STATE_URL" "STEELYARD_FRAMES_URL") }}
+  {{- fail (printf "%s is in settings, whose values everyone sees who may see pods; give it as stateUrl or framesUrl, or in existingSecret." $name) }}
+  {{- end }}
+  {{- if has $name (list "STEELYARD_STRIPE_KEY" "STEELYARD_STRIPE_EVENTS_SECRET" "STEELYARD_SMTP_URL" "STEELYARD_OIDC_CLIENT_SECRET" "STEELYARD_API_KEY") }}
+  {{- fail (printf "%s is in settings, whose values everyone sees who may see pods; name the secret that has it in secretSettings." $name) }}
+  {{- end }}
   - name: {{ $name }}
     value: {{ $value | quote }}
   {{- end }}
