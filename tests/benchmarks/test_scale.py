@@ -59,6 +59,39 @@ def test_a_run_counts_the_trips_of_hosts(script, capsys):
     assert a_second > 0
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.usefixtures("_has_postgres")
+def test_one_host_and_two_answer_the_same_requests(script, capsys):
+    small = ["--engine", "hashing", "--callers", "2", "--requests", "3", "--rounds", "1"]
+    assert script("fleet").main(["--served", *small]) == 0
+    lines = capsys.readouterr().out.split("--\n")[-1].strip().splitlines()
+    figures = [tuple(map(float, line.split())) for line in lines]
+    assert [(hosts, callers) for hosts, callers, *_ in figures] == [(1, 2), (2, 2)]
+    assert all(a_second > 0 and by_cpu > 0 for _, _, a_second, _, _, by_cpu in figures)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_frame_is_answered_alone_and_on_dask(script, capsys):
+    pytest.importorskip("distributed")
+    frames = ["--only", "frame", "--rows", "200", "--rounds", "1", "--workers", "1"]
+    assert script("partitions").main(frames) == 0
+    alone, spread = capsys.readouterr().out.split("--\n")[-1].strip().splitlines()
+    assert alone.startswith("one process")
+    assert spread.startswith("Dask, 1 workers")
+    assert spread.endswith("never")  # a worker beside the process that waits for it
+
+
+def test_dask_pays_once_its_rows_save_more_than_its_start(script):
+    alone = {"rows_cpu_s": 20.0, "rows_s": 20.0, "upkeep": 0.0}
+    spread = {"rows_cpu_s": 24.0, "rows_s": 20.0, "upkeep": 0.2}
+    pays_from = script("partitions").pays_from
+    # 20 ms a row alone; 20 ms by two cores less a fifth of one: 8.9 ms less, and 4 s later.
+    assert pays_from(4.0, alone, spread, 1_000, 2) == "450"
+    assert pays_from(4.0, alone, spread, 1_000, 1) == "never"
+
+
 def test_outputs_of_both_are_compared(script):
     scale = script("scale")
     rates = {("SQLite", 1): 9.0, ("SQLite", 2): 5.0, ("PostgreSQL", 1): 8.0, ("PostgreSQL", 2): 7.0}
