@@ -79,6 +79,20 @@ def test_it_goes_on_where_it_was_cut_off(tmp_path):
     assert len(features.base) == 150
 
 
+def test_decisions_of_one_context_are_asked_together(tmp_path):
+    rows = [
+        make_row(row.context, decision, row.labels)
+        for row in team_rows(10)
+        for decision in (TEAM, LEVEL)
+    ]
+    scorer = WordScorer()
+    features, _ = read(rows, tmp_path, scorer)
+    assert scorer.n_scored == 10
+    for place, row in enumerate(rows):
+        [[alone]] = scorer.score([request_of(row)])
+        np.testing.assert_array_equal(features.base[place].logits, alone.logits)
+
+
 def test_a_part_that_was_cut_short_is_read_again(tmp_path):
     rows = team_rows(20)
     read(rows, tmp_path, WordScorer())

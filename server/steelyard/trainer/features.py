@@ -15,6 +15,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain, groupby
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -186,9 +187,13 @@ def _embed(
 
 
 def _score(scorer: Scorer, rows: Sequence[TuningRow]) -> dict[str, NDArray[Any]]:
-    requests = [RenderedRequest(row.context, (row.decision,)) for row in rows]
+    # A context is read once for all of its decisions.
+    requests = [
+        RenderedRequest(context, tuple(row.decision for row in members))
+        for context, members in groupby(rows, key=lambda row: row.context)
+    ]
     arrays: dict[str, NDArray[Any]] = {}
-    for at, [scored] in enumerate(scorer.score(requests)):
+    for at, scored in enumerate(chain.from_iterable(scorer.score(requests))):
         arrays[f"{at}.logits"] = np.asarray(scored.logits, np.float32)
         few = len(scored.logits) <= MOST_MARKERS
         markers = scored.marker_vectors if few else scored.marker_vectors[:, :0]
