@@ -44,7 +44,7 @@ _OPPOSED = tuple(
 _DUTIES = word_set("should shall must")
 _AFTER_OR = word_set(
     "is are was were do does did has have had can could will would should may might must what which who "
-    "whom whose when where why how if whether"
+    "whom whose when where why how if whether just merely simply rather only instead"
 )
 #: What "or" opens upwards or downwards: "three or more".
 _OPEN_ENDED = word_set(
@@ -74,7 +74,7 @@ def _refuse_alternative(clause: Clause, words: list[str], at: int) -> None:
         raise DeclinedError
     sides = [classes_of(clause.rest[place]).keys() for place in (at - 1, at + 1)]
     # "The short or the long version".
-    is_again = clause.auxiliary in BE and after == words[0] and {"P", "H"} & sides[1]
+    is_again = clause.auxiliary in BE and after in words[:at] and {"P", "H"} & sides[1]
     is_short = words[at - 2 : at - 1] == ["the"] == words[at + 1 : at + 2]
     if (
         is_again

@@ -235,7 +235,9 @@ def _classes_of_compound(word: str) -> dict[str, float]:
         return {"G": 0.0} if word.endswith("'s") else {"N": 0.0}
     is_leading = word in COMPOUND_PREPOSITIONS
     if is_leading or ADVERBIAL.fullmatch(word):
-        return {"P": 0.0} if is_leading else {"A": 0.0}
+        # "The fees paid in advance".
+        is_last = word.startswith(("in ", "by ", "at ", "for ", "on "))
+        return {"P": 0.0} if is_leading else {"A": 0.0} | ({"L": 0.8} if is_last else {})
     if TIME.fullmatch(word):
         return {"L": 0.0, "A": 1.2, "N": 0.8}
     last = word.rpartition(" ")[2]
@@ -326,7 +328,7 @@ def classes_in_order(tokens: Sequence[Token]) -> list[dict[str, float]]:
         if token.word in _BEHIND_NOUNS and after.keys() & {"M", "E"}:
             # "The amount due clear".
             own["L"] = 0.0
-        if following.word == "back" and token.word in _POSSESSIVES:
+        if following.word == "back" and (token.word in _POSSESSIVES or "G" in own):
             # "On her back".
             after |= {"N": 0.0, "A": 2.0, "M": 2.0}
         if following.word == "home" and not {"P", "H"}.isdisjoint(own):

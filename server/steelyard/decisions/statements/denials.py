@@ -254,7 +254,7 @@ def _both_of_there(clause: Clause) -> tuple[str, str]:
     while rest and rest[0].word in {"be", "been", "have", "also", "really"}:
         verbs, rest = (*verbs, rest[0]), rest[1:]
     is_of_being = clause.auxiliary in BE or {"be", "been"} & {token.word for token in verbs}
-    if not rest or not is_of_being or rest[0].word == ",":
+    if not rest or not is_of_being or rest[0].word == "," or _is_verb(rest):
         raise DeclinedError
     is_denied = rest[0].word == "not"
     rest = rest[1:] if is_denied else rest
@@ -266,6 +266,13 @@ def _both_of_there(clause: Clause) -> tuple[str, str]:
         return affirmed, write(clause, clause.subject, (*front, *something(without_ever(rest))))
     denied = write(clause, clause.subject, _nothing_there(clause, front, without_yet(rest)))
     return (denied, affirmed) if is_denied else (affirmed, denied)
+
+
+def _is_verb(rest: Tokens) -> bool:
+    """Return whether words begin with a verb and its object: "is there exist a copy"."""
+    first = classes_of(rest[0])
+    is_led = len(rest) > 1 and "D" in classes_of(rest[1])
+    return is_led and min(first, key=first.__getitem__) == "V"
 
 
 def _nothing_there(clause: Clause, front: Tokens, rest: Tokens) -> Tokens:

@@ -55,6 +55,8 @@ _AIMS = word_set("intent intention aim goal purpose objective point job task dut
 _OF_SENTENCE = word_set(
     "certainly definitely probably really actually likely clearly also still always"
 )
+#: Words that say where a figure stands: "off by one", "above 38".
+_SHIFTS, _BOUNDS = word_set("off up down"), word_set("above below over under")
 _OBJECTS = word_set("this it him her them")
 _STATES = ({"M", "N"}, {"M", "N", "V"})
 #: Adverbs that are said of nothing alone.
@@ -114,6 +116,8 @@ class Joint:
 def joint_cost(joint: Joint) -> float:
     """Return what it costs more, or less, that the subject ends at a place."""
     rules = _RULES + _RULES_OF_BEING if joint.is_of_being else _RULES
+    if joint.start == "participle":
+        rules = (*_RULES, _cost_of_second_predicate)
     return sum(rule(joint) for rule in rules)
 
 
@@ -132,7 +136,11 @@ def _cost_of_bare_noun(joint: Joint) -> float:
     is_plural_alone = joint.is_before_last and is_plural(joint.tokens[joint.size :])
     if not is_plural_alone or "I" in joint.classes[joint.size - 1]:
         return 0.0
-    return -2 * _UNLIKELY if joint.is_plural_verb else _UNUSUAL
+    if not joint.is_plural_verb:
+        return _UNUSUAL
+    # "Their health care" before "providers" may be one noun.
+    is_short = joint.size > 1 and "D" in joint.classes[joint.size - 2]
+    return -2 * _UNLIKELY if is_short else -_HARDLY
 
 
 def _cost_of_parted_phrase(joint: Joint) -> float:
@@ -148,7 +156,7 @@ def _cost_of_parted_phrase(joint: Joint) -> float:
     rules = (
         # "After six years", "forty years old".
         (is_inside and is_noun and _is_number(joint, size - 1), _HARDLY),
-        (not {"U", "Y"}.isdisjoint(last) and word.startswith(_UNITS), _HARDLY),
+        (_is_amount(joint, size - 1), _NEVER),
         # "Someone in our team", "calling made" before "difficult".
         (before in INDEFINITE and not {"P", "H"}.isdisjoint(own), _UNUSUAL),
         (size < 4 and "M" in own and base_of(before, "participle") in _OF_STATE, _UNLIKELY),
@@ -159,8 +167,19 @@ def _cost_of_parted_phrase(joint: Joint) -> float:
             size == 1 and before in {"this", "that"} and own.get("N", 9.0) < own.get("V", 9.0),
             _UNUSUAL,
         ),
+        # "The employee agree" before "with it".
+        (
+            joint.is_of_being
+            and size == 3
+            and words[0] in {"a", "an", "the"}
+            and last.get("N", 0.0) > last.get("V", 9.0) + _HARDLY,
+            _NEVER,
+        ),
         # "More expensive", "the best one", "longer than".
         (is_inside and before in _OF_NEXT, _HARDLY),
+        # "Earnings" before "per share", "Los" before "Angeles".
+        (word == "per", _HARDLY),
+        (_is_within_name(joint), _UNUSUAL),
         (word in {"one", "ones", "than"} and last.get("M", 9.0) < _UNLIKELY, _HARDLY),
         # "Must be made", "something illegal".
         (before in {"be", "been", "is", "are", "was", "were"} and "E" in own, _HARDLY),
@@ -193,6 +212,12 @@ def _cost_of_parted_phrase(joint: Joint) -> float:
     return sum(cost for is_parted, cost in rules if is_parted)
 
 
+def _is_within_name(joint: Joint) -> bool:
+    """Return whether the words on both sides have capitals: "Los Angeles"."""
+    before, after = joint.tokens[joint.size - 1].text, joint.tokens[joint.size].text
+    return before[:1].isupper() and after[:1].isupper() and len(after) > 1
+
+
 def _cost_of_parted_deed(joint: Joint) -> float:
     """Return the cost of parting "stopping suddenly"; a gain behind "calling it again"."""
     if "I" not in joint.classes[0]:
@@ -202,6 +227,11 @@ def _cost_of_parted_deed(joint: Joint) -> float:
         # "Calling" before "someone a clown a violation".
         is_object = not {"D", "Q", "P", "H"}.isdisjoint(joint.classes[1])
         return _HARDLY if is_object and len(joint.words) > 3 else 0.0
+    if word in {"a", "an"} and len(joint.tokens) - joint.size > 2:
+        # "Calling him" before "a liar against the rules".
+        is_direct = all({"P", "H"}.isdisjoint(own) for own in joint.classes[1 : joint.size])
+        is_named = is_direct and base_of(joint.words[0], "gerund") in _OF_TWO_OBJECTS
+        return 2 * _NEVER if is_named else 0.0
     is_manner = word.endswith("ly") and word not in _OF_SENTENCE
     cost = 2 * _UNLIKELY if is_manner or word in _OF_DEEDS else 0.0
     is_done = joint.size > 2 and joint.words[joint.size - 1] in _OF_DEEDS
@@ -215,6 +245,10 @@ def _cost_of_odd_predicate(joint: Joint) -> float:
     cost = 2 * _NEVER if _has_article_behind_noun(joint) else 0.0
     cost += _NEVER if _has_article_in_predicate(joint) else 0.0
     cost += _UNUSUAL if word in _NO_PREDICATE or _leads_on(joint) else 0.0
+    own = joint.classes[size]
+    # "The employee is agree".
+    is_verb = own.get("V", 9.0) + _HARDLY < min(own.get(name, 9.0) for name in "NMEIAPL")
+    cost += _NEVER if is_verb else 0.0
     before, last = joint.words[size - 1], joint.classes[size - 1]
     is_deed = before in _OF_DEED and "I" in joint.classes[size]
     # "She sent one of" before "the reasons", "she spoke" before "to angry".
@@ -266,6 +300,12 @@ def _is_number(joint: Joint, place: int) -> bool:
     classes = joint.classes
     is_name = place > 0 and classes[place - 1].get("N", 9.0) < _SURE_NOUN
     return bool({"U", "Y"} & classes[place].keys()) and not is_name
+
+
+def _is_amount(joint: Joint, place: int) -> bool:
+    """Return whether a number stands at a place, and a unit behind it: "4 years old"."""
+    behind = joint.words[place + 1 : place + 2] or ("",)
+    return not {"U", "Y"}.isdisjoint(joint.classes[place]) and behind[0].startswith(_UNITS)
 
 
 def _leads_to_state(gerund: str) -> bool:
@@ -325,12 +365,13 @@ def _cost_of_second_predicate(joint: Joint) -> float:
         elif own.keys() & _BEGIN_PHRASE and "N" not in own:
             is_definite = False
         is_time = "L" in own and i > 0
-        if is_owned and "N" in own:
+        if (is_owned and "N" in own) or _is_amount(joint, joint.size + i):
             continue
         is_deed = i > 0 and "I" in classes[i - 1]
         is_object = is_deed and tokens[i].word in _OBJECTS and not _keeps(tokens[i - 1])
         if is_time or is_object or "U" in own or _is_noun(own):
             is_known = is_definite or is_object or "U" in own or tokens[i].text[0].isupper()
+            is_known = is_known or tokens[i].is_compound
             behind = _cost_behind_noun(tokens[i + 1 :], classes[i + 1 :], is_time, is_known)
             cost = max(cost, behind)
     return cost
@@ -361,6 +402,15 @@ def _cost_behind_noun(
     states = "MIE" if is_degree else "MI"
     is_state = (is_last or is_degree) and min(own.get(name, 9.0) for name in states) < noun
     is_over = is_known and tokens[adverbs].word == "over" and adverbs == len(tokens) - 1
+    after = classes[adverbs + 1] if adverbs + 1 < len(classes) else {}
+    # "Off by one", "above 38".
+    is_off = tokens[adverbs].word in _SHIFTS and not {"P", "H"}.isdisjoint(after)
+    is_over = (
+        is_over
+        or is_off
+        or tokens[adverbs].text[0] in "$€£¥"
+        or (tokens[adverbs].word in _BOUNDS and "U" in after)
+    )
     if is_state or is_over or _begins_predicate(tokens, classes, adverbs):
         return _HARDLY if is_known else _UNLIKELY
     is_article = tokens[adverbs].word in {"a", "an"}

@@ -159,7 +159,8 @@ def base_of(word: str, form: str) -> str | None:
     # "Sublicenses", "rehired".
     inner = _without_prefix(word)
     base = forms.get(inner)
-    is_verb = base is not None and uses_of(base).verb > _SURE_VERB
+    is_irregular = form == "participle" and not inner.endswith("ed") and inner != base
+    is_verb = base is not None and (is_irregular or uses_of(base).verb > _SURE_VERB)
     return f"{word[: len(word) - len(inner)]}{base}" if is_verb and inner != word else None
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from steelyard.decisions.statements.classes import classes_of
 from steelyard.decisions.statements.clauses import ADVERBS, BE, Clause, DeclinedError, Tokens
+from steelyard.decisions.statements.lexicon import uses_of
 from steelyard.decisions.statements.nouns import indefinite_article, is_mass, is_plural
 from steelyard.decisions.statements.tokens import Token, words_of
 from steelyard.decisions.words import word_set
@@ -135,7 +136,7 @@ def some_for_any(clause: Clause, tokens: Tokens) -> Tokens:
         if is_any:
             words.append(token)
             continue
-        if after in _DEGREES and i + 2 >= len(tokens):
+        if (after in _DEGREES and i + 2 >= len(tokens)) or _is_comparative(tokens[i + 1 :]):
             # "Any good" is good.
             continue
         is_leave = clause.auxiliary in _LEAVE and (i > 0 or after != "of")
@@ -143,6 +144,13 @@ def some_for_any(clause: Clause, tokens: Tokens) -> Tokens:
             raise DeclinedError
         words += words_of(_SOME[token.word])
     return tuple(words)
+
+
+def _is_comparative(words: Tokens) -> bool:
+    """Return whether words begin with a comparative that no noun follows: "slower", "slower than"."""
+    if not words or not words[0].word.endswith("er") or uses_of(words[0].word).noun > 0:
+        return False
+    return not {"N", "M"} & classes_of(words[1]).keys() if words[1:] else True
 
 
 def any_for_some(clause: Clause, tokens: Tokens) -> Tokens:

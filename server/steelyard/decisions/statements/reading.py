@@ -106,7 +106,6 @@ _TAG = re.compile(
     rf"|\s*,?\s*\b{_AUXILIARIES}n'?t {_THEY}$|\s*,\s*{_AUXILIARIES} {_THEY}(?: not)?$",
     re.IGNORECASE,
 )
-_COLON = re.compile(r":(?!\d)(?!\w)")
 _ASK = (
     r"(?:tell|say|check|see|confirm|verify|determine|decide|judge|find out|work out|figure out|identify|state|"
     r"indicate|answer|assess|detect|establish|evaluate|mark|flag|test|predict|classify|report|let me know|"
@@ -283,12 +282,12 @@ def _read(text: str) -> Reading:
 
 
 def _is_marked(tokens: Tokens) -> bool:
-    return any(token.word == "?" for token in tokens)
+    return any(token.word in {"?", ":"} for token in tokens)
 
 
 def _clause_of(text: str) -> Clause:
     tokens = tuple(tokenize(text))
-    if not tokens or len(tokens) > _MAX_WORDS or _is_marked(tokens) or _COLON.search(text):
+    if not tokens or len(tokens) > _MAX_WORDS or _is_marked(tokens):
         raise DeclinedError
     if starts_asking(tokens):
         try:

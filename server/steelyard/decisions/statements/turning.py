@@ -179,13 +179,15 @@ def _clause_of_base(tokens: Tokens) -> Clause:
         # "Is the person writing a decision maker?"
         raise DeclinedError
     is_plural_verb = auxiliary in {"are", "were"}
-    split = split_subject(rest, KINDS[auxiliary], is_plural_verb=is_plural_verb)
+    # "Yet" is said of the whole.
+    words = rest[:-1] if rest[-1].word == "yet" and rest[2:] else rest
+    split = split_subject(words, KINDS[auxiliary], is_plural_verb=is_plural_verb)
     is_possession = False
-    if KINDS[auxiliary] == "participle":
-        owned = split_subject(rest, "noun")
+    if KINDS[auxiliary] == "participle" and rest[1].word not in {"two", "three"}:
+        owned = split_subject(words, "noun")
         if owned is not None and (split is None or owned.cost + 1.0 < split.cost):
             split, is_possession = owned, True
-    size = _certain_size(split, rest)
+    size = _certain_size(split, words)
     clause = Clause(rest[:size], auxiliary, rest[size:], is_possession=is_possession)
     refuse_alternatives(clause)
     return clause
