@@ -32,6 +32,7 @@ from steelyard.serving.connected.declared import (
 from steelyard.serving.connected.declared_route import DeclaredRoute, RouteStep
 from steelyard.serving.judge.catalogue import read_catalogue
 from steelyard.serving.judge.download import sole_writer
+from steelyard.serving.reader.declaring import BUNDLED
 from steelyard.serving.registry import ModelRegistry
 from steelyard.settings import read_settings
 from support.api.error_shape import assert_canonical_error
@@ -66,6 +67,30 @@ def settled(judges, step, *args, name=NAME):
     return find()
 
 
+def test_a_file_of_this_server_is_listed_and_connected(server):
+    judges, folder = server.client.judges, Path(server.client.judges.list().folder)
+    folder.mkdir(exist_ok=True)
+    (folder / "our reader").symlink_to(BUNDLED)
+    (folder / "Broken.Q4.gguf").write_bytes(b"no model")
+    (folder / "notes.txt").write_text("no model either")
+    try:
+        here = {each.name: each for each in judges.list().data if each.downloaded}
+        assert not {"notes", "notes.txt"} & here.keys()
+        reader, broken = here["our-reader"], here["Broken.Q4"]
+        assert (reader.kind, reader.connected, reader.wire) == ("reader", False, None)
+        assert (broken.kind, broken.connected, broken.bytes) == ("judge", False, 8)
+        with pytest.raises(ModelUnavailableError, match=r"not a GGUF file.*Get it again"):
+            judges.connect(broken.name)
+        assert judges.connect(reader.name).wire == "entailment"
+        assert stored(server).models["our-reader"].file == str(folder / "our reader")
+        names = [each.name for each in judges.list().data]
+        assert names.count("our-reader") == 1
+    finally:
+        (folder / "our reader").unlink()
+        (folder / "Broken.Q4.gguf").unlink()
+        write_file(server.home, stored(server).without("our-reader"))
+
+
 def too_sure(rendered, _):
     """Answer yes to everything, and surer than is right."""
     names = [decision.names for decision in rendered.decisions]
@@ -84,7 +109,7 @@ def test_a_judge_goes_from_the_catalogue_to_a_route(server, monkeypatch):
         judges.connect(NAME)
     with pytest.raises(NotFoundError, match="connect it first"):
         judges.check(NAME)
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     file = folder / read_catalogue()[NAME].file
     with sole_writer(file):
         refused = settled(judges, judges.download).task

@@ -375,17 +375,20 @@ def test_one_press_on_a_card_gets_a_recommended_judge_and_says_how_long_it_takes
         return state["judge"]
 
     judges = SimpleNamespace(
-        list=lambda: JudgeList(data=[state["judge"]], runs_here=True), download=download
+        list=lambda: JudgeList(data=[state["judge"]], runs_here=True, folder="/srv/models"),
+        download=download,
     )
     section = JudgeSection(Session(SimpleNamespace(judges=judges)), Scope())
     clock = iter([0.0, 10.0])
     monkeypatch.setattr(models_judges, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     asyncio.run(section.judges.refresh())
+    assert "/srv/models" in texts(section.__panel__())
     [card] = cards_of(section).lines
     assert (card["label"], card["title"]) == ("Get it, 2.0 GB", "small (small)")
     assert card["text"].splitlines() == [
         "2.0 GB, in 2.3 GB of memory or more",
         "MIT",
+        "Speed not measured here",
         "70 % right on yes/no",
     ]
     cards_of(section).press(0)

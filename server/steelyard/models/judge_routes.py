@@ -88,7 +88,7 @@ JUDGE_ROUTES = (
     _once(
         "POST /v1/judges/{judge}/connect",
         JudgeSetup.connect,
-        "Connect a judge that was downloaded, so that requests may name it.",
+        "Connect a judge that was downloaded, or whose file is here, so that requests may name it.",
         errors=_BUSY,
     ),
     _once(

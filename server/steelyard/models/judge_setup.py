@@ -6,8 +6,10 @@ import asyncio
 import datetime as dt
 import fnmatch
 import logging
+import re
 import time
 from collections import Counter
+from collections.abc import Sequence
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,6 +24,7 @@ from steelyard.models import judge_wire
 from steelyard.models.setup_run import Outcome, SetupRun, each_side, rows_of_side
 from steelyard.models.setups import LastSetups, ModelSetups
 from steelyard.models.thinking import effect_of
+from steelyard.scoring.entailment.folder import GRAPH, read_folder
 from steelyard.scoring.shipped import default_name
 from steelyard.serving.auto import auto_route, completed
 from steelyard.serving.connected.calibrating import LabelledAnswers, ask_rows, calibrate
@@ -53,8 +56,10 @@ from steelyard.wire.violations import BODY
 
 _log = logging.getLogger(__name__)
 
-#: Where downloads go, in the home.
+#: Where downloads go, in the home, and where a person puts other files.
 _FOLDER = "models"
+#: Characters of a file's name that no model's name has.
+_NO_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 #: Seconds until the server has a model that was connected, which it looks for once a second.
 _APPEARS_S = 5.0
 
@@ -114,7 +119,7 @@ class JudgeSetup:
         return judge
 
     async def connect(self, name: str) -> judge_wire.Judge:
-        """Connect a model that was downloaded; requests may name it within a second."""
+        """Connect a model whose file is here; requests may name it within a second."""
         await asyncio.to_thread(self._connect, name)
         return await self.get(name)
 
@@ -201,25 +206,32 @@ class JudgeSetup:
         return judge
 
     def _list(self) -> judge_wire.JudgeList:
-        declared, last = self._declared(), self._setups.last()
-        catalogue: dict[str, CatalogueEntry | ReaderEntry] = {**read_readers(), **read_catalogue()}
-        names = [*(name for name in declared.models if name not in catalogue), *catalogue]
+        declared, last, catalogue = self._declared(), self._setups.last(), _catalogue()
+        files = self._files(declared)
+        names = [*(name for name in declared.models if name not in catalogue), *files, *catalogue]
         return judge_wire.JudgeList(
-            data=[self._describe(name, catalogue.get(name), declared, last) for name in names],
+            data=[self._describe(name, files.get(name), declared, last) for name in names],
             runs_here=find_spec("xllamacpp") is not None,
+            folder=str(self._home / _FOLDER),
         )
 
     def _describe(
         self,
         name: str,
-        entry: CatalogueEntry | ReaderEntry | None,
+        file: Path | None,
         declared: ModelsFile,
         last: LastSetups,
     ) -> judge_wire.Judge:
-        model = declared.models.get(name)
+        model, entry = declared.models.get(name), _catalogue().get(name)
         measured = SHIPPED_MEASURED if name == SHIPPED else ""
-        file = None if entry is None else self._file(entry)
-        is_reader = isinstance(entry, ReaderEntry) or (model is not None and model.wire == WIRE)
+        n_bytes = file.stat().st_size if file is not None and file.is_file() else 0
+        if entry is not None:
+            file, n_bytes = self._file(entry), entry.bytes
+        is_reader = (
+            isinstance(entry, ReaderEntry)
+            or (model is not None and model.wire == WIRE)
+            or (file is not None and file.is_dir())
+        )
         problem = None
         if file is not None and model is None and not is_reader:
             seen, remedy = examine_judge(name, file, CONTEXT_TOKENS, CONCURRENCY)
@@ -229,7 +241,7 @@ class JudgeSetup:
             kind="reader" if is_reader else "judge",
             repository=None if entry is None else entry.repository,
             licence=None if entry is None else entry.licence,
-            bytes=None if entry is None else entry.bytes or None,
+            bytes=n_bytes or None,
             context_tokens=None if entry is None else entry.context or None,
             measured=(measured if entry is None else entry.measured) or None,
             recommended=None if entry is None else entry.recommended or None,
@@ -254,30 +266,46 @@ class JudgeSetup:
     def _completed(self, declared: ModelsFile) -> ModelsFile:
         return completed(declared, default_name(self._settings))
 
+    def _files(self, declared: ModelsFile) -> dict[str, Path]:
+        """Return the judges' files and readers' folders that a person put into the home, by name."""
+        taken = {self._home / model.file for model in declared.models.values() if model.file}
+        taken |= {file for entry in _catalogue().values() if (file := self._file(entry))}
+        files: dict[str, Path] = {}
+        for path in self._listed():
+            is_reader = (path / GRAPH).is_file()
+            name = _NO_NAME.sub("-", path.name if is_reader else path.stem).lstrip("-._")
+            if name and (is_reader or path.suffix == ".gguf") and path not in taken:
+                is_used = name in _catalogue() or self._models.find(name) is not None
+                files[f"{name}-file" if is_used or name in declared.models else name] = path
+        return files
+
+    def _listed(self) -> Sequence[Path]:
+        try:
+            return sorted((self._home / _FOLDER).iterdir())
+        except OSError:
+            return []
+
     def _file(self, entry: CatalogueEntry | ReaderEntry) -> Path | None:
         """Return the downloaded file of an entry, whose name the catalogue may know in part."""
         if isinstance(entry, ReaderEntry):
             folder = folder_of(self._home, entry)
             return folder if folder.is_dir() else None
         pattern = Path(entry.file).name
-        try:
-            files = sorted((self._home / _FOLDER).iterdir())
-        except OSError:
-            return None
-        return next((file for file in files if fnmatch.fnmatchcase(file.name, pattern)), None)
+        files = (file for file in self._listed() if fnmatch.fnmatchcase(file.name, pattern))
+        return next(files, None)
 
     def _connect(self, name: str) -> None:
-        entry = _entry(name)
-        file = self._file(entry)
+        file = self._files(self._declared()).get(name) or self._file(_entry(name))
         if file is None:
             raise errors.ModelUnavailableError(f"{name} is not downloaded yet; download it first.")
-        if isinstance(entry, ReaderEntry):
-            self._setups.change(partial(declare_reader, name=name, folder=file))
-            return
         try:
+            if file.is_dir():
+                read_folder(file)
+                self._setups.change(partial(declare_reader, name=name, folder=file))
+                return
             header = read_header(file)
         except InvalidSettingError as error:
-            raise errors.ModelUnavailableError(f"{error} Download it again.") from error
+            raise errors.ModelUnavailableError(f"{error} Get it again.") from error
         seen, remedy = examine_judge(name, file, CONTEXT_TOKENS, CONCURRENCY)
         if remedy is not None:
             raise errors.ModelUnavailableError(f"{seen}. {remedy}")
@@ -391,8 +419,12 @@ def _refused_route(message: str, code: str) -> errors.InvalidRequestError:
     return errors.InvalidRequestError.at((*BODY, "route"), f"route {message}", code)
 
 
+def _catalogue() -> dict[str, CatalogueEntry | ReaderEntry]:
+    return {**read_readers(), **read_catalogue()}
+
+
 def _entry(name: str) -> CatalogueEntry | ReaderEntry:
-    catalogue: dict[str, CatalogueEntry | ReaderEntry] = {**read_readers(), **read_catalogue()}
+    catalogue = _catalogue()
     if name not in catalogue:
         raise errors.NotFoundError(
             f"No model of the catalogue is called {name!r}: {', '.join(catalogue)}."

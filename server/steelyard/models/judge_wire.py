@@ -91,7 +91,7 @@ class JudgeCalibration(Struct, frozen=True, kw_only=True):
 
 
 class Judge(Struct, frozen=True, kw_only=True):
-    """A reader or a language model of the catalogue, or a model that is connected already."""
+    """A reader or a language model of the catalogue, a file of this server, or a connected model."""
 
     name: str
     kind: Annotated[
@@ -141,6 +141,13 @@ class JudgeList(Struct, frozen=True, kw_only=True):
     runs_here: Annotated[
         bool, Meta(description="Whether the extra `judge`, which runs them, is installed.")
     ]
+    folder: Annotated[
+        str,
+        Meta(
+            description="Folder of this server: each GGUF file in it, and each reader's folder, is listed "
+            "as `downloaded`, under its name."
+        ),
+    ] = ""
 
 
 class CalibrateJudge(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

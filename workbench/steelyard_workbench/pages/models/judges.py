@@ -45,6 +45,10 @@ _NOT_INSTALLED = with_details(
     "**Judges cannot run here yet**: whoever runs the server installs what runs them.",
     "`pip install 'steelyard[judge]'`",
 )
+_FILES = (
+    "**A file on this server**: a language model (GGUF) or a reader's folder that is copied into {} "
+    "stands here as a card too."
+)
 _NOT_MEASURED = "not measured by us"
 _DOING = {
     "download": "Downloading",
@@ -82,8 +86,8 @@ class JudgeSection(Section):
         return [
             heading("Connected models and judges"),
             small_text(_ABOUT),
-            side_by_side(self.part(self.judges), self.opened),
             self.said,
+            side_by_side(self.part(self.judges), self.opened),
         ]
 
     async def look(self) -> None:
@@ -103,6 +107,8 @@ class JudgeSection(Section):
         rest = [judge for judge in judges.data if judge not in first]
         shown: list[Viewable] = [] if judges.runs_here else [empty(_NOT_INSTALLED)]
         shown.append(Choices([self._card(judge) for judge in first], layout="cards", is_small=True))
+        if judges.folder:
+            shown.append(small_text(_FILES.format(escape_markdown(judges.folder))))
         if rest:
             more = mark_table(
                 ("model", "size", "licence", "quality", "state"),
@@ -121,7 +127,9 @@ class JudgeSection(Section):
                 open_=lambda place: self._open_place(rest, place),
                 opens="Set it up",
             )
-            shown.append(pmui.Accordion(("More models", more), sizing_mode="stretch_width"))
+            shown.append(
+                pmui.Accordion(("More models", more), sizing_mode="stretch_width", margin=(5, 10))
+            )
         return stack(*shown)
 
     def _card(self, judge: Judge) -> Choice:
@@ -130,7 +138,7 @@ class JudgeSection(Section):
         memory = ((judge.bytes or 0) + WORKING_BYTES) / 1e9
         size = f"{_size_of(judge)}, in {memory:.1f} GB of memory or more" if judge.bytes else ""
         ms = None if judge.check is None else judge.check.p50_ms
-        speed = "" if ms is None else f"{ms:,.0f} ms an answer"
+        speed = "Speed not measured here" if ms is None else f"{ms:,.0f} ms an answer"
         measured = judge.measured or _NOT_MEASURED
         so_far = "" if task is None else f"{_so_far(task)}{self._time_left(judge.name, task)}"
         # Exact measures stand in the hint.
@@ -174,7 +182,7 @@ class JudgeSection(Section):
         """Show how far a judge is set up, and the next step of it."""
         self.chosen = judge.name
         values = {
-            "From": judge.repository or _ORIGINS.get(judge.wire or "", "another server"),
+            "From": judge.repository or _ORIGINS.get(judge.wire or "gguf", "another server"),
             "Licence": judge.licence or "—",
             "Quality": _quality_of(judge),
             "State": _state_of(judge),
@@ -448,7 +456,7 @@ def _state_of(judge: Judge) -> str:
     if not judge.downloaded:
         return "not here"
     if not judge.connected:
-        return "downloaded"
+        return "here, not connected"
     parts = ["connected", *(["calibrated"] if judge.calibrated else [])]
     parts += [f"asked in {route}" for route in judge.routes]
     return ", ".join(parts)
