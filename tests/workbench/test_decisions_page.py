@@ -419,6 +419,7 @@ def test_rows_are_answered_by_both_versions_and_nothing_is_stored(server, decisi
     asyncio.run(tried.ask())
     assert len(tried.rows) > 0
     assert f"Right of {len(tried.rows)}: production: " in texts(tried.result)
+    assert 'class="chip"' in texts(tried.result)
     assert server.client.decision_summary(named=name).answers == 0
 
 
@@ -476,14 +477,14 @@ def measured(value, low, high, n=410):
     return Change(before=0.88, after=0.88 + value, change=value, low=low, high=high, n=n)
 
 
-def compared(verdict, right, sentences=()):
+def compared(verdict, right, sentences=(), wrong=None):
     decision = ComparedDecision(
         decision="refund",
         n=410,
         changed=None,
         abstained=measured(-0.03, -0.05, -0.01),
         right=right,
-        wrong=None,
+        wrong=wrong,
         moves=[],
     )
     changed = Measure(value=0.275, low=0.2, high=0.35, n=40)
@@ -559,6 +560,9 @@ def test_the_verdict_is_a_sentence(verdict, right, sentence):
         "3 texts are longer than one of the models reads.",
         "It no longer asks team.",
     ]
+    # Answers that are left to a person are neither.
+    known = compared(verdict, measured(0.05, 0.01, 0.09), wrong=measured(-0.8, -0.9, -0.7))
+    assert judge(7, known)[2][0] == "Of 410 known answers 88 % → 93 % right and 88 % → 8 % wrong."
 
 
 def week(answers, feedback):

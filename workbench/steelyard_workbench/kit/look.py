@@ -148,6 +148,12 @@ h2 {{ font-size: {HEADING}; font-weight: 700; line-height: 1.25; margin: 0 0 12p
 """)
 
 
+class Drawn(str):
+    """HTML, which a table shows as it is."""
+
+    __slots__ = ()
+
+
 def chip(outcome: str, outcomes: Iterable[str]) -> str:
     """Return an outcome as HTML, in its colour among ``outcomes``."""
     return coloured_chip(outcome, outcome_colours([*outcomes, outcome])[outcome])

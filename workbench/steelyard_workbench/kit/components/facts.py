@@ -9,7 +9,7 @@ import panel as pn
 from panel.viewable import Viewable
 
 from steelyard_workbench.kit.basics import html_pane
-from steelyard_workbench.kit.look import TABLE_CSS
+from steelyard_workbench.kit.look import CELL_CSS, TABLE_CSS, Drawn
 from steelyard_workbench.kit.terms import term_of
 from steelyard_workbench.kit.theme import HEADING, TEXT
 
@@ -41,7 +41,7 @@ def table(
     label: str,
     numbers: Sequence[int] = (),
 ) -> Viewable:
-    """Return a table of texts, every one escaped."""
+    """Return a table of texts, every one escaped; of ``Drawn`` cells behind the first too."""
     head = "".join(
         f'<th scope="col"{_class(i in numbers)}>{_word(name)}</th>'
         for i, name in enumerate(columns)
@@ -49,7 +49,7 @@ def table(
     body = "".join(
         "<tr>"
         + "".join(
-            f'<td data-label="{escape(name)}"{_class(i in numbers, cell)}>{_word(cell) if i == 0 else escape(cell)}</td>'
+            f'<td data-label="{escape(name)}"{_class(i in numbers, cell)}>{_word(cell) if i == 0 else _cell(cell)}</td>'
             for i, (name, cell) in enumerate(zip(columns, row, strict=True))
         )
         + "</tr>"
@@ -58,8 +58,13 @@ def table(
     return html_pane(
         f'<table class="cards" aria-label="{escape(label)}"><thead><tr>{head}</tr></thead>'
         f"<tbody>{body}</tbody></table>",
+        CELL_CSS if any(isinstance(cell, Drawn) for row in rows for cell in row) else "",
         TABLE_CSS,
     )
+
+
+def _cell(text: str) -> str:
+    return text if isinstance(text, Drawn) else escape(text)
 
 
 def facts(values: Mapping[str, str], terms: Mapping[str, str] | None = None) -> Viewable:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import panel_material_ui as pmui
 from panel.viewable import Viewable
 
+from steelyard.decisions.wire import ABSTAIN
 from steelyard.evaluations.wire import Change
-from steelyard.named.comparison_wire import ComparisonResult, NamedComparison
+from steelyard.named.comparison_wire import ActionMove, ComparisonResult, NamedComparison
 from steelyard.wire.jobs import UNFINISHED
 from steelyard_workbench.kit.basics import stack
 from steelyard_workbench.kit.components.facts import table
@@ -70,13 +71,15 @@ def _sentence(number: int, result: ComparisonResult, gain: Change | None) -> str
 
 def _basis(result: ComparisonResult, gain: Change | None) -> list[str]:
     sides = [side for side in (result.rows, result.stored) if side is not None]
-    gates = [side.gate for side in sides if side.gate is not None]
-    flips = [group.flips for gate in gates for group in gate.groups.values()]
+    decisions = [each for side in sides for each in side.decisions]
     texts = []
     if gain is not None:
-        fixed, broken = sum(each.fixed for each in flips), sum(each.broken for each in flips)
-        n = sum(side.labelled for side in sides)
-        texts.append(f"Compared on {n:,} known answers: {fixed:,} fixed, {broken:,} broken.")
+        # What is left to a person is neither right nor wrong.
+        shares = [f"{_share(gain)} right"]
+        shares += [
+            f"{_share(each.wrong)} wrong" for each in decisions if each.right is gain and each.wrong
+        ]
+        texts.append(f"Of {gain.n:,} known answers {' and '.join(shares)}.")
     rules = next((side.rules for side in sides if side.rules is not None), None)
     if rules is not None and rules.changed is not None:
         share = percent_text(rules.changed.value)
@@ -114,7 +117,7 @@ def comparison_figures(result: ComparisonResult, stored: str = "stored decisions
         for name, each in decisions
     ]
     moves = [
-        (name, each.decision, f"{move.before} → {move.after}", f"{move.n:,}")
+        (name, each.decision, _move_text(move), f"{move.n:,}")
         for name, each in decisions
         for move in each.moves[:_MOST_MOVES]
     ]
@@ -124,7 +127,7 @@ def comparison_figures(result: ComparisonResult, stored: str = "stored decisions
         for name, rules in ruled
     ]
     moves += [
-        (name, "(rules)", f"{move.before} → {move.after}", f"{move.n:,}")
+        (name, "(rules)", _move_text(move), f"{move.n:,}")
         for name, rules in ruled
         for move in rules.moves[:_MOST_MOVES]
     ]
@@ -150,11 +153,20 @@ def comparison_figures(result: ComparisonResult, stored: str = "stored decisions
     return stack(*reasons, *tables)
 
 
+def _move_text(move: ActionMove) -> str:
+    actions = (move.before, move.after)
+    return " → ".join("a person" if each == ABSTAIN else each for each in actions)
+
+
 def closed_part(title: str, content: Viewable) -> Viewable:
     """Return a part of the page that opens under its title."""
     return pmui.Accordion(
         (title, content), sizing_mode="stretch_width", margin=(6, 10), title_variant="body1"
     )
+
+
+def _share(change: Change) -> str:
+    return f"{percent_text(change.before)} → {percent_text(change.after)}"
 
 
 def _points(share: float) -> str:

@@ -14,6 +14,7 @@ from panel.viewable import Viewable
 from steelyard.client import Client
 from steelyard.client.answers import DecideAnswer, expected_of
 from steelyard.decisions.rules_wire import RuleResult
+from steelyard.decisions.wire import ABSTAIN
 from steelyard.errors import InvalidRequestError, NoRowsError
 from steelyard.named.content import questions_of, rulebook_of
 from steelyard.named.rule_rows import count_rules, values_of
@@ -23,6 +24,7 @@ from steelyard_workbench.kit.components.cards import card
 from steelyard_workbench.kit.components.facts import heading, table
 from steelyard_workbench.kit.components.progress_bar import ProgressBar
 from steelyard_workbench.kit.escaping import escape_markdown
+from steelyard_workbench.kit.look import Drawn, chip, pill
 from steelyard_workbench.kit.states import verdict
 from steelyard_workbench.kit.tasks import Scope, Task
 from steelyard_workbench.parts.datasets.questions import as_text
@@ -146,14 +148,15 @@ class TryRows(Boxed):
 def show_tried(rows: Sequence[TriedRow], before: str, after: str) -> list[Viewable]:
     """Show how many answers differ and are right, then each text."""
     lines: list[tuple[str, ...]] = []
+    cells: dict[tuple[str, ...], list[str]] = {}
     for row in rows:
         for name in dict.fromkeys(id_ for answer in row.answers for id_ in answer.decisions):
-            actions = [
-                answer.decisions[name].action if name in answer.decisions else "not asked"
-                for answer in row.answers
-            ]
+            results = [answer.decisions.get(name) for answer in row.answers]
+            actions = ["not asked" if each is None else each.action for each in results]
+            outcomes = {each: None for result in results if result for each in result.probabilities}
             text = as_text(row.context)[:_TEXT_CHARACTERS]
             lines.append((text, name, row.right.get(name, ""), *actions))
+            cells[lines[-1]] = [_drawn(each, [*outcomes]) for each in lines[-1][2:]]
     # Those that differ come first.
     lines.sort(key=lambda line: line[3] == line[4])
     n_other, n_known = sum(a != b for *_, a, b in lines), sum(bool(line[2]) for line in lines)
@@ -166,8 +169,15 @@ def show_tried(rows: Sequence[TriedRow], before: str, after: str) -> list[Viewab
     columns = ("text", "decision", "right", before, after)
     return [
         verdict("running", "Tried.", escape_markdown(text)),
-        table(columns, lines, label="Rows"),
+        table(columns, [(*line[:2], *cells[line]) for line in lines], label="Rows"),
     ]
+
+
+def _drawn(action: str, outcomes: Sequence[str]) -> str:
+    """Return an action as it stands on *Live*: an outcome in its colour, or that a person is to look."""
+    if action == ABSTAIN:
+        return Drawn(pill("to a person", "unsure"))
+    return Drawn(chip(action, outcomes)) if action in outcomes else action
 
 
 def show_rules(rows: Sequence[TriedRow], sides: Sequence[Side]) -> list[Viewable]:
