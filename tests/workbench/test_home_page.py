@@ -288,6 +288,10 @@ def test_each_step_has_the_press_that_comes_next():
     assert (session.view, session.first_step) == ("code", "")
     assert not steps.line.visible
     assert not Steps(Session(None), replace(found, is_used=True), Scope()).line.visible
+    # A decision of a template is named and used before a model is trained.
+    template = Steps(Session(None), replace(found, family=None, is_used=True), Scope())
+    states = {each["title"]: each["state"] for each in template.line.lines}
+    assert (states["Train"], states["Name it"], states["Use it"]) == ("now", "done", "done")
     read = Steps(Session(None), replace(found, decision=None), Scope())
     choose(read.__panel__(), "See the check")
     assert [each["title"] for each in read.line.lines if each["state"] == "now"] == ["Name it"]

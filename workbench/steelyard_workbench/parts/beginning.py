@@ -170,7 +170,7 @@ class Steps(Viewer):
             train_step = Choice("Finish the review", self._finish, text=text)
         is_known = family is not None
         is_named = decision is not None
-        is_read = is_named or (is_known and _CHECK in memory)
+        is_read = is_known and (is_named or _CHECK in memory)
         is_used = is_named and (first.is_used or _CODE in memory)
         n = f"{min(first.n_reviewed, N_REVIEWED)} of {N_REVIEWED}"
         steps = [
@@ -189,10 +189,8 @@ class Steps(Viewer):
             ),
             ("Use it", Choice("Copy the code", use, text="a line in your program"), is_used),
         ]
-        # Later steps could not be done without earlier ones.
-        last = max(
-            (place for place, (*_, done) in enumerate(steps) if done and place > 1), default=-1
-        )
+        # A model is trained on what was corrected; a name may come of a template, before all others.
+        last = 3 if is_read else 2 if is_known else -1
         return [
             (replace(choice, title=title), done or place < last)
             for place, (title, choice, done) in enumerate(steps)
