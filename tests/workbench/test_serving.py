@@ -27,6 +27,7 @@ from tornado.iostream import StreamClosedError
 from tornado.websocket import WebSocketClosedError
 
 import steelyard
+from steelyard_workbench.frame.navigation import entry_of
 from steelyard_workbench.frame.serving import (
     Served,
     end_oldest,
@@ -35,6 +36,7 @@ from steelyard_workbench.frame.serving import (
     warm_up,
 )
 from steelyard_workbench.kit.components.browser_window import SYSTEM
+from steelyard_workbench.kit.states import skeleton
 from steelyard_workbench.kit.theme import colours_of
 
 SOON = 30
@@ -131,6 +133,7 @@ def test_a_frame_is_sent_before_its_page_is_made_and_says_that_it_was_not(served
     for part in (
         '<p class="title">Live</p>',
         "<div>Watch</div>",
+        skeleton(entry_of("live").shape, colours_of("dark")["line"]),
         f"background: {colours_of('dark')['ground']}",
     ):
         assert part in frame

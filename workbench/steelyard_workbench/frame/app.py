@@ -541,7 +541,7 @@ class App:
             return
         # The browser has a skeleton at once; making a page may take longer than a person waits.
         self.page = None
-        self.place[:] = [loading(6, entry.title)]
+        self.place[:] = [loading(label=entry.title, shape=entry.shape)]
         self._opening.start(slug)
 
     def _mark_in_menu(self) -> None:

@@ -35,6 +35,21 @@ SECTIONS: tuple[MenuSection, ...] = (
 )
 
 
+#: By slug the shape of a page's ``skeleton``, where it is other than fields above a table.
+_SHAPES = {
+    "home": "134 24 64 210*4 210*4",
+    "playground": "420*2",
+    "decisions": "36 84 200*4 200*4",
+    "live": "36*4 82*4 128 420",
+    "map": "36*3 520",
+    "models": "200 190*4",
+    "evaluations": "36*3 58 58 300",
+    "compare": "36*3 176 220",
+    "frontier": "36*3 380",
+}
+_TABLE = "36*3 44 44 44 44 44 44"
+
+
 @dataclass(frozen=True, slots=True)
 class PageEntry:
     """A page: its slug, its title, the section that it is a tab of, and where its class is."""
@@ -50,6 +65,11 @@ class PageEntry:
     needs_sign_in: bool = False
     #: Whether only operators see it, whatever their role.
     is_for_operators: bool = False
+
+    @property
+    def shape(self) -> str:
+        """The shape of its skeleton."""
+        return _SHAPES.get(self.slug, _TABLE)
 
     def is_for(self, who: CurrentSession | None) -> bool:
         """Whether a person sees it."""

@@ -25,14 +25,17 @@ from tornado.iostream import StreamClosedError
 from tornado.web import RequestHandler
 
 from steelyard_workbench.frame.mark import FAVICON, MARK
-from steelyard_workbench.frame.navigation import entry_of, sections_for
+from steelyard_workbench.frame.navigation import entry_of, sections_for, tabs_for
 from steelyard_workbench.frame.scripts import Scripts
 from steelyard_workbench.frame.visitors import Visitors
 from steelyard_workbench.kit.components.browser_window import CHOSEN, SYSTEM, WIDTH
+from steelyard_workbench.kit.states import skeleton
 from steelyard_workbench.kit.theme import colours_of
 
 _log = logging.getLogger(__name__)
 
+#: Skeleton of a page that is known once somebody has signed in.
+_UNKNOWN = "28 28 28 28"
 #: What goes on where the frame of a page ends.
 PAGE_TEMPLATE = Path(__file__).resolve().parent / "templates" / "page.html"
 #: Name of the server's setting with its frame; a server without it is not the workbench's.
@@ -69,11 +72,14 @@ class Frame:
         # The user's menu, and the page's name in it, are not known before they sign in.
         menu = [] if self._visitors.may_sign_in else [part.title for part in sections_for(None)]
         begins_dark = is_dark(theme, cookies)
+        look = colours_of("dark" if begins_dark else "light")
         return self._template.render(
             self._loaded,
             title=entry.title if entry is not None and menu else "",
             menu=menu,
-            look=colours_of("dark" if begins_dark else "light"),
+            has_tabs=len(tabs_for(None, slug or "home")) > 1,
+            look=look,
+            blocks=skeleton(entry.shape if entry is not None and menu else _UNKNOWN, look["line"]),
             is_dark=begins_dark,
             follows_system=follows_system(theme, cookies),
             system_cookie=SYSTEM,

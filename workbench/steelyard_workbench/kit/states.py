@@ -39,16 +39,33 @@ _PLAIN = (
     "p:first-of-type { margin-top: 0; } p:last-of-type { margin-bottom: 0; } "
     "code { color: inherit !important; }"
 )
-_LINE = (
-    '<div class="skeleton" style="height: 28px; margin: 5px 0 10px; border-radius: 6px; '
-    f'background: {token("line")}"></div>'
-)
 
 
-def loading(n_lines: int = 4, label: str = "Loading") -> Viewable:
-    """Show a placeholder of coming content."""
+def loading(n_lines: int = 4, label: str = "Loading", shape: str = "") -> Viewable:
+    """Show a placeholder of coming content: lines, or blocks of the shape of a ``skeleton``."""
     # One part for all lines: each component of React costs a browser milliseconds.
-    return html_pane(_LINE * n_lines, name=label, margin=(5, 10))
+    return html_pane(skeleton(shape or "28 " * n_lines), name=label, margin=(5, 10))
+
+
+def skeleton(shape: str, colour: str = token("line")) -> str:
+    """Return blocks of a shape as HTML: of each row the height, and how many stand beside each other.
+
+    >>> skeleton("28 120*4", "grey").count('class="skeleton"')
+    5
+    """
+    rows = ""
+    for row in shape.split():
+        height, _, n_blocks = row.partition("*")
+        block = (
+            f'<div class="skeleton" style="height: {height}px; border-radius: 8px; '
+            f'background: {colour}"></div>'
+        )
+        rows += (
+            '<div style="display: grid; gap: 12px 16px; margin-bottom: 12px; '
+            f'grid-template-columns: repeat(auto-fit, minmax(min(100%, 150px), 1fr))">'
+            f"{block * int(n_blocks or 1)}</div>"
+        )
+    return rows
 
 
 def empty(text: str, *actions: Viewable, is_good: bool = False) -> Viewable:
