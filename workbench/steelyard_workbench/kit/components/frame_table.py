@@ -26,7 +26,7 @@ from steelyard_workbench.kit.look import CELL_CSS, with_tokens
 from steelyard_workbench.kit.problems import not_loaded
 from steelyard_workbench.kit.scheduling import until_shown
 from steelyard_workbench.kit.tasks import Task
-from steelyard_workbench.kit.theme import SMALL, token
+from steelyard_workbench.kit.theme import SMALL, TEXT, token
 
 _DEFAULT_WIDTH = 140
 #: Column of the frame behind the table that has the ids, as text; it is not shown.
@@ -214,7 +214,7 @@ class FrameTable(Boxed):
         self._table.on_click(self._on_click)
         self._pages = pmui.Pagination(count=1, value=0, show_first_button=True, size="small")
         super().__init__()
-        self._count = pn.pane.HTML("", margin=(5, 10), align="center")
+        self._count = pn.pane.HTML("", margin=(5, 10), align="center", styles={"font-size": TEXT})
         self._problem = stack()
         self.refresh = Task(self._refresh, not_loaded(what), self._problem)
         foot = pn.Row(self._pages, self._count)

@@ -195,7 +195,11 @@ class PlaygroundPage(Page):
         open_new(self.session, {name: request.get(name) for name in ("decisions", "model")})
 
     async def _send(self) -> None:
-        self._require_complete()
+        try:
+            self._require_complete()
+        except LackingError:
+            self.warnings.clear()  # which say the same
+            raise
         request = self.request()
         label_sets = [labels for form in self.forms if (labels := form.label_set()) is not None]
         models = list(dict.fromkeys([self.model.value, *self.beside.value]))[:MOST_MODELS]
