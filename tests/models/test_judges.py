@@ -85,6 +85,18 @@ def test_a_file_of_this_server_is_listed_and_connected(server):
         assert stored(server).models["our-reader"].file == str(folder / "our reader")
         names = [each.name for each in judges.list().data]
         assert names.count("our-reader") == 1
+        walked = DeclaredRoute(
+            steps=(RouteStep(model="hashing", threshold=0.5), RouteStep(model="our-reader"))
+        )
+        declared = read_file(server.home)
+        write_file(server.home, ModelsFile(declared.models, {"walk": walked}))
+        with pytest.raises(ModelUnavailableError, match="walk asks our-reader; remove that first"):
+            judges.disconnect("our-reader")
+        write_file(server.home, declared)
+        assert not judges.disconnect("our-reader").connected
+        assert "our-reader" not in stored(server).models
+        with pytest.raises(ModelUnavailableError, match="is not connected"):
+            judges.disconnect(broken.name)
     finally:
         (folder / "our reader").unlink()
         (folder / "Broken.Q4.gguf").unlink()

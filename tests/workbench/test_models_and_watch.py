@@ -353,6 +353,41 @@ def test_a_judge_goes_from_the_catalogue_to_a_route(server):
     assert card["pill"] == "judge, connected, calibrated, asked in auto"
 
 
+def test_a_model_is_disconnected_once_that_is_confirmed():
+    state = {"connected": True}
+
+    def disconnect(name):
+        state["connected"] = False
+
+    def listed():
+        judge = Judge(
+            name="ours",
+            repository=None,
+            licence=None,
+            bytes=None,
+            context_tokens=None,
+            measured=None,
+            downloaded=True,
+            calibrated=False,
+            routes=[],
+            **state,
+        )
+        return JudgeList(data=[judge], runs_here=True)
+
+    none = QualificationList(data=[], is_qualified=False)
+    calls = dict.fromkeys(("qualifications", "check", "use_in_route"), lambda _: none)
+    judges = SimpleNamespace(list=listed, disconnect=disconnect, **calls)
+    client = SimpleNamespace(judges=judges, datasets=SimpleNamespace(iterate=list))
+    section = JudgeSection(Session(client), Scope())
+    asyncio.run(section.judges.refresh())
+    cards_of(section).press(0)
+    press(section.opened, "Disconnect …")
+    assert cards_of(section).lines[0]["pill"] == "judge, connected"
+    press(section.question, "Disconnect it")
+    [card] = cards_of(section).lines
+    assert (card["pill"], section.opened.visible) == ("judge, here, not connected", False)
+
+
 def test_one_press_on_a_card_gets_a_recommended_judge_and_says_how_long_it_takes(monkeypatch):
     task = SetupTask(kind="download", status="running", done=0, total=2_000_000_000)
     judge = Judge(

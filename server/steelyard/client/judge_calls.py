@@ -37,6 +37,11 @@ def connect(name: str) -> Call[Judge]:
     """Connect a judge that was downloaded: ``POST /v1/judges/{judge}/connect``."""
 
 
+@route("POST /v1/judges/{name}/disconnect", Judge)
+def disconnect(name: str) -> Call[Judge]:
+    """Disconnect a model; its file stays: ``POST /v1/judges/{judge}/disconnect``."""
+
+
 @route("POST /v1/judges/{name}/think", Judge)
 def think(name: str, below: float | None = None, *, tokens: int | None = None) -> Call[Judge]:
     """Set when a judge writes before it answers: ``POST /v1/judges/{judge}/think``.

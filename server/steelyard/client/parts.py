@@ -170,6 +170,7 @@ class JudgeResource(JobResource[Mode, ModelSetup]):
     download = method(judge_calls.download)
     stop = method(judge_calls.stop)
     connect = method(judge_calls.connect)
+    disconnect = method(judge_calls.disconnect)
     think = method(judge_calls.think)
     check = method(judge_calls.check)
     calibrate = method(judge_calls.calibrate)

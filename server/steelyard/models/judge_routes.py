@@ -92,6 +92,12 @@ JUDGE_ROUTES = (
         errors=_BUSY,
     ),
     _once(
+        "POST /v1/judges/{judge}/disconnect",
+        JudgeSetup.disconnect,
+        "Disconnect a model, which requests may then no longer name; its file stays.",
+        errors=(errors.NotFoundError, errors.ModelUnavailableError, *KEY_ERRORS),
+    ),
+    _once(
         "POST /v1/judges/{judge}/think",
         JudgeSetup.think,
         "Set when a connected judge writes before it answers: where its first answer is not sure.",

@@ -123,6 +123,12 @@ class JudgeSetup:
         await asyncio.to_thread(self._connect, name)
         return await self.get(name)
 
+    async def disconnect(self, name: str) -> judge_wire.Judge:
+        """Disconnect a model; its file and its stored answers stay."""
+        judge = await self.get(name)
+        await asyncio.to_thread(self._disconnect, judge)
+        return msgspec.structs.replace(judge, connected=False)
+
     async def use_in_route(self, name: str, request: judge_wire.RouteJudge) -> judge_wire.Judge:
         """Use a connected model in a route, where the shipped model is unsure."""
         await asyncio.to_thread(self._use_in_route, name, request.route)
@@ -328,6 +334,27 @@ class JudgeSetup:
             return declared if name in declared.models else declared.with_model(name, model)
 
         self._setups.change(add)
+
+    def _disconnect(self, judge: judge_wire.Judge) -> None:
+        name = judge.name
+        if judge.task is not None and judge.task.status == "running":
+            raise errors.ModelUnavailableError(
+                f"The {judge.task.kind} of {name} goes on; stop it, or wait until it has ended."
+            )
+
+        def take_away(declared: ModelsFile) -> ModelsFile:
+            if name not in declared.models:
+                raise errors.ModelUnavailableError(
+                    f"{name} is not connected, or ships with Steelyard and stays."
+                )
+            for route, steps in declared.routes.items():
+                if name in steps.models:
+                    raise errors.ModelUnavailableError(
+                        f"The combined model {route} asks {name}; remove that first."
+                    )
+            return declared.without(name)
+
+        self._setups.change(take_away)
 
     def _use_in_route(self, name: str, route: str) -> None:
         self.connected(name)

@@ -17,8 +17,9 @@ from steelyard.datasets.wire import Dataset
 from steelyard.models.judge_wire import Judge, JudgeList, SetupTask, ThinkingEffect
 from steelyard.models.qualification_wire import QualificationList
 from steelyard.serving.judge.memory import WORKING_BYTES
+from steelyard.serving.reader.catalogue import SHIPPED
 from steelyard.wire.limits import MAX_THOUGHT_TOKENS, THOUGHT_TOKENS
-from steelyard_workbench.kit.basics import small_text, stack
+from steelyard_workbench.kit.basics import action_button, small_text, stack
 from steelyard_workbench.kit.components.choices import Choice, Choices
 from steelyard_workbench.kit.components.facts import facts, heading, table
 from steelyard_workbench.kit.components.mark_table import mark_table
@@ -87,6 +88,7 @@ class JudgeSection(Section):
             heading("Connected models and judges"),
             small_text(_ABOUT),
             self.said,
+            self.question,
             side_by_side(self.part(self.judges), self.opened),
         ]
 
@@ -224,7 +226,9 @@ class JudgeSection(Section):
         # The route auto goes through a reader by itself.
         asks = [] if judge.routes or judge.kind == "reader" else [route]
         check = self._step("Check it", partial(judges.check, name), "contained")
-        steps: list[Viewable] = [pn.FlexBox(check, *asks)]
+        # The reader that ships stays.
+        ends = [] if name == SHIPPED else [self._disconnect_button(name)]
+        steps: list[Viewable] = [pn.FlexBox(check, *asks, *ends)]
         self.dataset = pmui.Select(label="Dataset", options={}, width=230)
         datasets = Loaded("The datasets", self._fetch_datasets, self._show_datasets, n_lines=1)
         datasets.refresh.scope = self.scope
@@ -238,6 +242,18 @@ class JudgeSection(Section):
         qualified.refresh.scope = self.scope
         qualified.start()
         return [*steps, datasets.__panel__(), *self._thinking(judge), qualified.__panel__()]
+
+    def _disconnect_button(self, name: str) -> pmui.Button:
+        async def do() -> None:
+            await asyncio.to_thread(self.client.judges.disconnect, name)
+            self.close()
+            await self.judges.refresh(quietly=True)
+
+        def ask(_: object) -> None:
+            text = "Requests that name it are refused from then on. Its file and its stored answers stay."
+            self.ask(f"Disconnect {name}?", text, "Disconnect it", do, "Not disconnected.")
+
+        return action_button("Disconnect …", ask, color="danger")
 
     def _thinking(self, judge: Judge) -> list[Viewable]:
         """Return the fields that say when a judge writes before it answers; none of other models."""
