@@ -142,16 +142,14 @@ class FrontierPanel(Viewer):
                 figures.show(frontier_chart(frontier.data, frontier.measure, axis, self._open))
             )
         if missing and _tells_apart(frontier, axis):
+            is_untimed = axis == "latency"
             why = (
-                "An evaluation that a training made has no times"
-                if axis == "latency"
+                "A training evaluates without times: evaluate the model for them"
+                if is_untimed
                 else "An earlier release did not count their tokens"
             )
-            shown.append(
-                empty(
-                    f"{missing:,} of {len(frontier.data):,} models stand at the left, hollow. {why}."
-                )
-            )
+            text = f"{missing:,} of {len(frontier.data):,} models stand at the left, hollow. {why}."
+            shown.append(empty(text, *([self._evaluate_button()] if is_untimed else [])))
         data = mark_table(
             (
                 "model",
