@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from steelyard.alarms.budget import WATCHES
-from steelyard.cli.local_state import show_rows, show_table, show_time
+from steelyard.cli.local_state import show_rows, show_time
 from steelyard.cli.nouns import Noun, Shown
 from steelyard.cli.options import UTC_TIME
 from steelyard.cli.terminal import printable
@@ -179,18 +179,14 @@ def _show_rules(alarm_rules: AlarmRules) -> None:
         reference=_against,
     )
     click.echo()
-    references = [watched.reference for watched in alarm_rules.watched]
-    show_table(
-        ("WATCHED", "ANSWERS", "AGAINST", "N"),
-        [
-            (
-                watched.version or watched.model,
-                watched.answers,
-                None if of is None else of.evaluation_id or "stored answers",
-                None if of is None else of.n,
-            )
-            for watched, of in zip(alarm_rules.watched, references, strict=True)
-        ],
+    show_rows(
+        alarm_rules.watched,
+        "WATCHED:version, ANSWERS:answers, AGAINST:reference, N:n",
+        version=lambda watched: watched.version or watched.model,
+        reference=lambda watched: (
+            watched.reference and (watched.reference.evaluation_id or "stored answers")
+        ),
+        n=lambda watched: watched.reference and watched.reference.n,
     )
 
     if alarm_rules.golden:
@@ -199,19 +195,13 @@ def _show_rules(alarm_rules: AlarmRules) -> None:
 
 
 def _show_golden(golden: Sequence[GoldenState]) -> None:
-    show_table(
-        ("GOLDEN ROWS", "DATASET", "EVERY", "CHECKED", "STALE", "LAST"),
-        [
-            (
-                each.model,
-                each.golden.dataset_id,
-                f"{each.golden.every_hours:g} h",
-                "not yet" if each.checked_at is None else show_time(each.checked_at),
-                "yes" if each.is_stale else "no",
-                each.checks[0].message or each.checks[0].status if each.checks else "",
-            )
-            for each in golden
-        ],
+    show_rows(
+        golden,
+        "GOLDEN ROWS:model, DATASET:golden.dataset_id, EVERY:every, CHECKED:checked, "
+        "STALE:is_stale, LAST:last",
+        every=lambda each: f"{each.golden.every_hours:g} h",
+        checked=lambda each: show_time(each.checked_at) or "not yet",
+        last=lambda each: each.checks[0].message or each.checks[0].status if each.checks else "",
     )
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from steelyard.cli.local_state import show_table
+from steelyard.cli.local_state import show_rows
 from steelyard.cli.nouns import Shown, asking
 from steelyard.cli.options import read_json
 
@@ -62,25 +62,13 @@ def _show(frontier: Frontier) -> None:
     if not frontier.data:
         click.echo("No model was evaluated yet; start with steelyard evaluate.")
         return
-    show_table(
-        (
-            "MODEL",
-            frontier.measure.upper().replace("_", " "),
-            "USD PER 1,000",
-            "MS",
-            "",
-            "EVALUATION",
-        ),
-        [
-            (
-                item.model,
-                show_measure(item.estimate),
-                item.price_usd_per_1000 or "-",
-                "-" if item.latency_ms is None else f"{item.latency_ms:.1f}",
-                "" if item.dominated else "*",
-                item.evaluation,
-            )
-            for item in frontier.data
-        ],
+    measure = frontier.measure.upper().replace("_", " ")
+    show_rows(
+        frontier,
+        f"MODEL:model, {measure}:estimate, USD PER 1,000:price_usd_per_1000, MS:latency_ms, "
+        ":dominated, EVALUATION:evaluation",
+        estimate=lambda each: show_measure(each.estimate),
+        latency_ms=lambda each: each.latency_ms and f"{each.latency_ms:.1f}",
+        dominated=lambda each: "" if each.dominated else "*",
     )
     click.echo("* no other model is nowhere worse and somewhere better")

@@ -10,7 +10,7 @@ import click
 from steelyard.cli import next_rows
 from steelyard.cli.importing import lines_of, rows_of
 from steelyard.cli.job_commands import JobCommands
-from steelyard.cli.local_state import show_rows, show_table, table_of
+from steelyard.cli.local_state import show_rows, table_of
 from steelyard.cli.nouns import Noun, Shown
 from steelyard.cli.options import SHARE, read_list
 from steelyard.cli.stored_queries import MAX_QUERIES, read_window, unsure_queries
@@ -218,9 +218,10 @@ def _show_teachers(teacher_list: TeacherList) -> None:
         click.echo(printable(str(teacher_list.reason)))
         return
     defaults = teacher_list.defaults.get("default", [])
-    show_table(
-        ("TEACHER", "DEFAULT"),
-        [(item.id, "yes" if item.id in defaults else "") for item in teacher_list.data],
+    show_rows(
+        teacher_list,
+        "TEACHER:id, DEFAULT:default",
+        default=lambda teacher: "yes" if teacher.id in defaults else "",
     )
 
 

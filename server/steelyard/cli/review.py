@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from steelyard.cli.local_state import show_table, table_of
+from steelyard.cli.local_state import show_rows, table_of
 from steelyard.cli.nouns import Noun, Shown
 from steelyard.cli.options import ORIGINS_AND_UNKNOWN, SHARE
 from steelyard.cli.terminal import printable
@@ -90,12 +90,10 @@ _show_reviews = table_of(
 
 
 def _show_assignments(assignments: Assignments) -> None:
-    show_table(
-        ("REVIEWER", "DONE", "OF", "APART", "RIGHT OF KNOWN"),
-        [
-            (each.reviewer, each.done, each.rows, each.blind, _score_text(each.known))
-            for each in assignments.data
-        ],
+    show_rows(
+        assignments,
+        "REVIEWER:reviewer, DONE:done, OF:rows, APART:blind, RIGHT OF KNOWN:known",
+        known=lambda each: _score_text(each.known),
     )
     click.echo(f"Undecided rows without a reviewer: {assignments.unassigned}.")
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from steelyard.cli.local_state import ThisMachine, home_options, show_table
+from steelyard.cli.local_state import ThisMachine, home_options, show_rows, show_table
 from steelyard.cli.nouns import Noun, Shown
 from steelyard.cli.options import PROBABILITY, SHARE, setting_option
 from steelyard.cli.terminal import progress_bar
@@ -220,18 +220,14 @@ def _observe(
 def _show_report(report: RouteReport) -> None:
     _show_steps(report.route)
     click.echo()
-    show_table(
-        ("HELD OUT", "ACCURACY", "LOG LOSS", "ESCALATED", "USD PER 1,000"),
-        [
-            (
-                measured.name,
-                _measure(measured.accuracy),
-                _measure(measured.log_loss),
-                None if measured.share_escalated is None else _measure(measured.share_escalated),
-                _measure(measured.price_usd_per_1000),
-            )
-            for measured in report.held_out
-        ],
+    show_rows(
+        report.held_out,
+        "HELD OUT:name, ACCURACY:accuracy, LOG LOSS:log_loss, ESCALATED:share_escalated, "
+        "USD PER 1,000:price_usd_per_1000",
+        accuracy=lambda each: _measure(each.accuracy),
+        log_loss=lambda each: _measure(each.log_loss),
+        share_escalated=lambda each: each.share_escalated and _measure(each.share_escalated),
+        price_usd_per_1000=lambda each: _measure(each.price_usd_per_1000),
     )
     click.echo(
         f"Fitted on {report.training.accuracy.n} decisions with an accuracy of "
