@@ -75,8 +75,8 @@ def _records(value: Any) -> Iterator[Mapping[str, Any]]:
                 for each in value["attributes"]
             }
         elif answered := _response(value).get("answers"):
-            asked = value.get("request") or value.get("input")
-            context = asked.get("input") if isinstance(asked, dict) else asked
+            request = value.get("request") or value.get("input")
+            context = request.get("input") if isinstance(request, dict) else request
             yield from ({"context": context, **_of_decisions(each)} for each in answered)
         elif not parts:
             yield value
@@ -100,7 +100,7 @@ def _of_decisions(answer: Mapping[str, Any]) -> dict[str, Any]:
     return {"answer": top, "probability": shares[top], "decision": answer.get("name")}
 
 
-def _said(value: Any, role: str) -> Any:
+def _last_message(value: Any, role: str) -> Any:
     """Return the last message of a role in a chat; other values as they are."""
     if isinstance(value, dict) and isinstance(value.get("messages"), list):
         value = value["messages"]
@@ -134,8 +134,8 @@ def _answer(record: Mapping[str, Any]) -> dict[str, Any]:
     }
     if "context" not in answer or "answer" not in answer:
         return {}
-    answer["context"] = _said(answer["context"], "user")
-    answer["answer"] = _text(_said(answer["answer"], "assistant"))
+    answer["context"] = _last_message(answer["context"], "user")
+    answer["answer"] = _text(_last_message(answer["answer"], "assistant"))
     if "probability" in answer:
         answer["probability"] = float(answer["probability"])
     return answer

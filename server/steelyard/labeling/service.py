@@ -76,16 +76,16 @@ class LabelingJobs(JobQueue[wire.LabelingJob, wire.LabelingJobPage]):
         if request.decisions is not None:
             decisions = decisions_json(items)
             task_tokens = await asyncio.to_thread(count_tokens, self._counter, decisions)
-        n_asked = 0
+        n_decisions = 0
         if any(teacher.thought_tokens for teacher in teachers):
-            n_asked = await asyncio.to_thread(self._count_decisions, uploaded, len(items))
+            n_decisions = await asyncio.to_thread(self._count_decisions, uploaded, len(items))
 
         def work(connection: Connection) -> wire.LabelingJob:
             source = require_source(connection, caller, request.source_id)
             _check_decisions(source, decisions)
             tokens = source.tokens + source.open_rows * task_tokens
             price_nano = sum(
-                (tokens + n_asked * teacher.thought_tokens) * teacher.price_nano
+                (tokens + n_decisions * teacher.thought_tokens) * teacher.price_nano
                 for teacher in teachers
             )
             self.check_order(

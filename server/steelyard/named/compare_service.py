@@ -294,10 +294,10 @@ class NamedComparisons(JobQueue[NamedComparison, ComparisonPage]):
 
 def _most_written(plan: _Plan) -> list[int]:
     """Return the most tokens that each side's model writes before it answers."""
-    n_asked = (sum(case.recorded is None for case in plan.cases), len(plan.cases))
+    n_cases = (sum(case.recorded is None for case in plan.cases), len(plan.cases))
     return [
         n * len(read_stored(version.content).decisions) * model.thought_tokens
-        for n, version, model in zip(n_asked, plan.versions, plan.models, strict=True)
+        for n, version, model in zip(n_cases, plan.versions, plan.models, strict=True)
     ]
 
 
