@@ -36,6 +36,7 @@ from steelyard.trainer.cheapest import MARGIN
 from steelyard.trainer.features import Features, compute_features
 from steelyard.trainer.fitting import fit_heads
 from steelyard.trainer.rows import TuningRow
+from steelyard.trainer.static import StaticWords
 
 #: Rows of a file without a partner for training that are kept to test on, at most a third.
 TESTED = 3
@@ -182,7 +183,7 @@ def measure(
         features = (
             compute_features(train, scorer, folder / "features", lambda *_: None)
             if reads
-            else Features(0, {}, {})
+            else Features(0, {}, {}, static=StaticWords.of(scorer))
         )
         fit_heads(
             train, features, method="sft", seed=seed, folder=folder, on_progress=lambda *_: None

@@ -428,3 +428,6 @@ def test_a_text_has_one_unit_vector_alone_and_in_company(load, engine):
     for text, vector in zip(texts, vectors, strict=True):
         np.testing.assert_allclose(scorer.embed([text])[0], vector, atol=1e-2)
     assert scorer.embed([]).shape == (0, vectors.shape[1])
+    words, of_words = scorer.static_words()
+    assert of_words.shape == (len(words), vectors.shape[1])
+    assert not any(word.startswith(("##", "[")) and len(word) > 1 for word in words)

@@ -8,6 +8,7 @@ from scipy.sparse import csr_array
 
 from steelyard.families.wire import MAX_SEED
 from steelyard.scoring.head_specs import calibrate, log_softmax, pair_features
+from steelyard.scoring.ngrams import fit_table, hash_words
 from steelyard.trainer.blending import blend, correct, fit_booster, fit_weights
 from steelyard.trainer.calibrating import (
     choose_calibration,
@@ -20,11 +21,12 @@ from steelyard.trainer.calibrating import (
 )
 from steelyard.trainer.candidates import ngram_candidate
 from steelyard.trainer.crossfit import assign_folds, number_of_folds
-from steelyard.trainer.data import decision_data
+from steelyard.trainer.data import decision_data, ngram_matrix
 from steelyard.trainer.features import Features
 from steelyard.trainer.linear import fit_linear
 from steelyard.trainer.markers import fit_markers
-from support.families.tuning_rows import TEAM, make_row, permuted, team_rows
+from steelyard.trainer.static import StaticWords
+from support.families.tuning_rows import TEAM, WORDS, make_row, permuted, team_rows
 
 
 def draw_task(n, n_outcomes=3, width=5, seed=0, *, sharpness=1.5):
@@ -125,11 +127,21 @@ def test_corrections_by_markers_vanish_or_teach():
     )
 
 
-def test_n_grams_in_the_span_of_the_rows_fit_as_they_are(monkeypatch):
+def static_words():
+    """Static vectors: those of a team's words, and of one that no row has, are near each other."""
+    rng = np.random.default_rng(0)
+    known = {**WORDS, "billing": [*WORDS["billing"], "reimbursement"]}
+    words = [word for team in known.values() for word in team]
+    vectors = np.repeat(rng.normal(size=(3, 6)), list(map(len, known.values())), axis=0)
+    return StaticWords(hash_words(words), (vectors + 0.1 * rng.normal(size=(13, 6))).astype("f4"))
+
+
+@pytest.mark.parametrize("static", [None, static_words()], ids=["n-grams", "static too"])
+def test_n_grams_in_the_span_of_the_rows_fit_as_they_are(monkeypatch, static):
     from steelyard.trainer import candidates
 
     rows = team_rows(80)
-    data = decision_data(rows, range(80), Features(0, {}, {}), has_rewards=False)
+    data = decision_data(rows, range(80), Features(0, {}, {}, static=static), has_rewards=False)
     found = []
     for bound in (2_500, 0):
         monkeypatch.setattr(candidates, "MOST_SPANNING_ROWS", bound)
@@ -140,6 +152,31 @@ def test_n_grams_in_the_span_of_the_rows_fit_as_they_are(monkeypatch):
         np.testing.assert_allclose(served, fitted.logits(np.arange(80)), atol=0.02)
         found.append(log_softmax(served))
     np.testing.assert_allclose(found[0], found[1], atol=0.05)
+
+
+def test_static_vectors_teach_words_that_no_row_has():
+    rows, text = team_rows(80, noise=0.0), "A reimbursement, please."
+    p_billing = []
+    for static in (None, static_words()):
+        features = Features(0, {}, {}, static=static)
+        data = decision_data(rows, range(80), features, has_rewards=False)
+        _, tensors = ngram_candidate(data).fit(np.arange(80), 0.1, None).export()
+        served = ngram_matrix([text], data.table) @ tensors["ngrams"] + tensors["bias"]
+        p_billing.append(float(np.exp(log_softmax(served))[0, 0]))
+    without, beside = p_billing
+    assert beside > without + 0.2
+
+
+def test_columns_that_texts_have_stay_as_they_are_beside_static_words():
+    table = fit_table([row.context for row in team_rows(80)], 500)
+    extended, vectors = static_words().extend(table, 80, most=5)
+    at = np.searchsorted(extended.columns, table.columns)
+    assert np.array_equal(extended.columns[at], table.columns)
+    assert np.array_equal(extended.rarity[at], table.rarity)
+    # Billing's words alone, of which the last is in no text.
+    assert vectors.any(axis=1).sum() == 5
+    assert len(extended) == len(table) + 1
+    assert extended.rarity.max() == np.float32(np.log(81) + 1)
 
 
 # Rows

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 #: Lengths of runs of characters.
 CHARACTERS = (3, 4, 5)
 
-_WORD = re.compile(r"\w+|[^\w\s]")
+#: A word of a text in small letters, or a mark.
+WORD = re.compile(r"\w+|[^\w\s]")
 _BASE = np.uint64(0x9E3779B97F4A7C15)
 _MIX = np.uint64(0xBF58476D1CE4E5B9)
 _SHIFT, _HALF = np.uint64(29), np.uint64(32)
@@ -56,11 +57,8 @@ class HashedTexts:
 def hash_texts(texts: Sequence[str]) -> tuple[HashedTexts, HashedTexts]:
     """Return the n-grams of texts, of words and of characters, each as often as it stands there."""
     lowered = [text.lower() for text in texts]
-    words = [_WORD.findall(text) for text in lowered]
-    of_words = np.array(
-        [zlib.crc32(word.encode("utf-8", "surrogatepass")) for each in words for word in each],
-        np.uint64,
-    )
+    words = [WORD.findall(text) for text in lowered]
+    of_words = _checksums([word for each in words for word in each])
     word_owners = np.repeat(np.arange(len(texts)), [len(each) for each in words])
     is_pair = word_owners[:-1] == word_owners[1:]
     pairs = (of_words[:-1] * _BASE + of_words[1:])[is_pair]
@@ -89,6 +87,11 @@ def hash_texts(texts: Sequence[str]) -> tuple[HashedTexts, HashedTexts]:
     )
 
 
+def hash_words(words: Sequence[str]) -> Hashes:
+    """Return the hash that each word, in small letters, has in a text."""
+    return _mixed(_checksums(words) + _WORDS)
+
+
 @lru_cache(_CACHED)
 def count_ngrams(texts: tuple[str, ...]) -> tuple[Counted, Counted]:
     """Return the n-grams of texts, of words and of characters: the place of the text, the hash and the count."""
@@ -100,10 +103,8 @@ def count_ngrams(texts: tuple[str, ...]) -> tuple[Counted, Counted]:
 def hash_ngrams(text: str) -> tuple[tuple[Hashes, Floats], ...]:
     """Return the n-grams of a text, of words and of characters: rising hashes, and their counts."""
     lowered = text.lower()
-    words = _WORD.findall(lowered)
-    of_words = np.array(
-        [zlib.crc32(word.encode("utf-8", "surrogatepass")) for word in words], np.uint64
-    )
+    words = WORD.findall(lowered)
+    of_words = _checksums(words)
     pairs = of_words[:-1] * _BASE + of_words[1:]
     joined = f" {' '.join(lowered.split())} "
     codes = np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), "<u4").astype(np.uint64)
@@ -213,6 +214,12 @@ def in_parts(texts: Sequence[str]) -> Iterator[tuple[str, ...]]:
             part, n_characters = [], 0
     if part:
         yield tuple(part)
+
+
+def _checksums(words: Sequence[str]) -> NDArray[np.uint64]:
+    return np.array(
+        [zlib.crc32(word.encode("utf-8", "surrogatepass")) for word in words], np.uint64
+    )
 
 
 def _mixed(hashes: NDArray[np.uint64]) -> Hashes:

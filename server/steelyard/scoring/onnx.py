@@ -15,6 +15,7 @@ from steelyard.decisions.rendering import RenderedRequest, render_context
 from steelyard.errors import SteelyardError
 from steelyard.scoring.engine import LARGE_PAST, Engine, PassEngine, Tensors
 from steelyard.scoring.lower import LowerLayers
+from steelyard.scoring.ngrams import WORD
 from steelyard.scoring.packing import (
     SEP,
     STAGE_CONTEXT,
@@ -205,6 +206,13 @@ class OnnxScorer:
             for tokens in self._tokenizer.encode_many(list(map(render_context, texts)))
         ]
         return self._vectors.encode(encoded)
+
+    def static_words(self) -> tuple[list[str], NDArray[np.float32]]:
+        """Return the words that are a token, the commonest first, and the vector of each before any layer."""
+        if self._words is None:
+            return [], np.zeros((0, 0), np.float32)
+        ids = {w: i for w, i in self._tokenizer.vocabulary().items() if WORD.fullmatch(w)}
+        return list(ids), self._words.of(list(ids.values()))
 
     def lay_out(self, request: RenderedRequest) -> LaidOut:
         """Tokenise a request and lay it out."""

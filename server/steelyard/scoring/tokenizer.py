@@ -57,6 +57,11 @@ class Tokenizer:
         """Return the token ids of several texts, without special tokens."""
         return [self.encode(text) for text in texts]
 
+    def vocabulary(self) -> dict[str, int]:
+        """Return the id of each token, the commonest first."""
+        ids = self._tokenizer.get_vocab(with_added_tokens=False)
+        return dict(sorted(ids.items(), key=lambda pair: pair[1]))
+
     def count(self, text: str) -> int:
         """Count the tokens of a text, without special tokens."""
         return len(self.encode(text))

@@ -30,6 +30,12 @@ class WordVectors:
     weight: NDArray[np.generic]
     scale: NDArray[np.generic]
 
+    def of(self, tokens: Sequence[int]) -> NDArray[np.float32]:
+        """Return the vectors of tokens, (n, width)."""
+        scale = self.scale[tokens, None]
+        vectors: NDArray[np.float32] = np.multiply(self.weight[tokens], scale, dtype=np.float32)
+        return vectors
+
     def select(
         self, request: TokenizedRequest
     ) -> tuple[TokenizedRequest, dict[int, NDArray[np.intp]]]:

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
+from scipy.sparse import csr_array, hstack
 
 from steelyard.scoring.head_specs import (
     BaseMember,
@@ -35,7 +36,7 @@ from steelyard.scoring.head_specs import (
 )
 from steelyard.scoring.heads import Head
 from steelyard.trainer.crossfit import Indices
-from steelyard.trainer.data import DecisionData
+from steelyard.trainer.data import DecisionData, ngram_matrix
 from steelyard.trainer.linear import SCALE_PENALTY, LinearFit, fit_linear, fit_ridge
 from steelyard.trainer.markers import fit_markers
 
@@ -51,6 +52,8 @@ _SHARPNESS = 0.5
 #: Rows, at most, for n-grams to be fitted in the space that they span; and the least part of it.
 MOST_SPANNING_ROWS = 2_500
 _LEAST_SPAN = 1e-6
+#: The mean squared length of a text's static vector, where that of its n-grams is 1.
+_STATIC_SHARE = 0.25
 _MANY_ROWS_PENALTY = (0.1,)
 #: What a similarity of 1 adds to a logit before anything is learned.
 _SIMILARITY_SCALE = 10.0
@@ -179,30 +182,47 @@ def landmark_candidate(data: DecisionData, seed: int) -> Candidate:
 def ngram_candidate(data: DecisionData) -> Candidate:
     """Make ``ngrams``; the data has n-grams.
 
+    Where its columns have static vectors, a text's own is learned from too, and its similarity to that
+    of each outcome's words: both are linear in n-grams, whose weights take them in.
+
     Where rows are fewer than n-grams by far, weights are fitted in the space that the rows span,
     which holds the best of them (the representer theorem), and is much smaller.
     """
-    table, matrix = data.table, data.ngrams
+    table, matrix, static = data.table, data.ngrams, data.static
+    similarity: Floats | None = None
+    offsets: tuple[Floats, ...] = ()
+    if static is not None:
+        vectors = matrix @ static
+        squares = max(float((vectors**2).sum(axis=1).mean()), 1e-6)
+        static = static * np.float32(np.sqrt(_STATIC_SHARE / squares))
+        vectors = matrix @ static
+        similarity = _unit(ngram_matrix(data.decision.outcomes, table) @ static).T
+        offsets = (vectors @ similarity,)
+        matrix = hstack([matrix, csr_array(vectors)], format="csr")
     back: Any = None
     penalties: tuple[float, ...] = (1.0, 0.3, 0.1, 0.03)
     if matrix.shape[0] <= MOST_SPANNING_ROWS:
         values, directions = eigh((matrix @ matrix.T).toarray().astype(np.float64))
         spanning = values > _LEAST_SPAN * values[-1]
         roots = np.sqrt(values[spanning])
-        back = matrix.T @ (directions[:, spanning] / roots).astype(np.float32)
+        back = (directions[:, spanning] / roots).astype(np.float32)
         features: Any = (directions[:, spanning] * roots).astype(np.float32)
     else:
         # The long fits: one penalty, which serves where rows are many.
         features, penalties = matrix, _MANY_ROWS_PENALTY
 
     def export(fit: LinearFit) -> tuple[Member, Tensors]:
-        weights = fit.weights if back is None else back @ fit.weights
+        weights = fit.weights if back is None else matrix.T @ (back @ fit.weights)
+        if static is not None:
+            of_vectors = weights[len(table) :] + fit.scales[0] * similarity
+            weights = weights[: len(table)] + static @ of_vectors
         return LinearMember(name=WORDS, table=table.name), {
             "ngrams": weights.astype(np.float16),
             "bias": fit.bias,
         }
 
-    return linear_candidate(WORDS, data, Block(features), penalties, export)
+    block = Block(features, offsets, first_scale=1.0)
+    return linear_candidate(WORDS, data, block, penalties, export)
 
 
 def base_candidate(data: DecisionData) -> Candidate:
@@ -303,7 +323,7 @@ def list_candidates(data: DecisionData, parent: Head | None, seed: int) -> Seque
         candidates.append(embedding_candidate(data))
         if len(data.contexts) >= LEAST_LANDMARK_ROWS:
             candidates.append(landmark_candidate(data, seed))
-    if data.ngrams.shape[1]:
+    if data.ngrams.nnz:
         candidates.append(ngram_candidate(data))
     if data.is_scored.any():
         candidates.append(base_candidate(data))
@@ -334,6 +354,12 @@ def _vectors_of(data: DecisionData) -> tuple[Floats, Floats]:
 def _base_logits(data: DecisionData) -> Floats:
     assert data.base is not None  # noqa: S101  # there is no such candidate without them
     return data.base
+
+
+def _unit(vectors: Floats) -> Floats:
+    """Return vectors of length one; those of zeros as they are."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(vectors / np.where(lengths > 0, lengths, 1), np.float32)
 
 
 def _standard(vectors: Floats) -> tuple[Floats, float]:

@@ -43,6 +43,7 @@ class DecisionData:
     outcome_vectors: Floats | None  # (n_outcomes, width)
     ngrams: csr_array  # (n, n_columns)
     table: NgramTable
+    static: Floats | None  # the vector of each column, (n_columns, n_components); zeros of no word
     is_scored: NDArray[np.bool_]  # whether the base read the row
     base: Floats | None  # logits (n, n_outcomes); zeros where it is not scored
     markers: Floats | None  # (n, n_outcomes, width); zeros where it is not scored
@@ -77,11 +78,11 @@ def decision_data(
     decision = RenderedDecision(first.kind, first.question, outcomes)
     contexts = [row.context for row in members]
     distinct = sorted(set(contexts))
-    table = fit_table(
-        distinct,
-        min(MOST_COLUMNS, MOST_WEIGHTS // len(outcomes)),
-        least_texts=1 if len(distinct) < _FEW_CONTEXTS else 2,
-    )
+    most = min(MOST_COLUMNS, MOST_WEIGHTS // len(outcomes))
+    table = fit_table(distinct, most, least_texts=1 if len(distinct) < _FEW_CONTEXTS else 2)
+    static = None
+    if features.static is not None:
+        table, static = features.static.extend(table, len(distinct), most)
     has_vectors = features.width > 0
     scored = [features.base.get(i) for i in places]
     is_scored = np.array([score is not None for score in scored])
@@ -111,8 +112,9 @@ def decision_data(
         is_seen=np.array([row.is_seen for row in members]),
         vectors=_stack(features, contexts) if has_vectors else None,
         outcome_vectors=_stack(features, outcomes) if has_vectors else None,
-        ngrams=_ngram_matrix(contexts, table),
+        ngrams=ngram_matrix(contexts, table),
         table=table,
+        static=static,
         is_scored=is_scored,
         base=base,
         markers=markers,
@@ -142,9 +144,10 @@ def _stack(features: Features, texts: Sequence[str]) -> Floats:
     return np.stack([features.vectors[text] for text in texts])
 
 
-def _ngram_matrix(contexts: Sequence[str], table: NgramTable) -> csr_array:
-    rows = table.vectors(contexts)
+def ngram_matrix(texts: Sequence[str], table: NgramTable) -> csr_array:
+    """Return the vectors of texts by a table, (n, n_columns)."""
+    rows = table.vectors(texts)
     ends = np.cumsum([0, *(len(places) for places, _ in rows)])
     places = np.concatenate([places for places, _ in rows]).astype(np.int32)
     values = np.concatenate([values for _, values in rows])
-    return csr_array((values, places, ends), shape=(len(contexts), len(table)))
+    return csr_array((values, places, ends), shape=(len(texts), len(table)))

@@ -33,6 +33,7 @@ from steelyard.scoring.head_specs import evidence_of
 from steelyard.scoring.heads import fingerprint
 from steelyard.scoring.protocol import ScoredDecision, Scorer
 from steelyard.trainer.rows import TuningRow
+from steelyard.trainer.static import StaticWords
 from steelyard.trainer.vectors import Floats, in_half_precision
 
 #: Characters that the base reads of a fine-tune's rows: at most, 150,000 tokens; at most where rows
@@ -56,6 +57,7 @@ class Features:
     vectors: dict[str, Floats]  # by text: of every context and every outcome, in half precision
     base: dict[int, ScoredDecision]
     evidence: dict[int, Floats] = field(default_factory=dict)  # a reader's: see ``evidence_of``
+    static: StaticWords | None = None
 
     def sparing(
         self, embed: Callable[[Sequence[str]], Floats]
@@ -120,7 +122,7 @@ def compute_features(
         n_done += sum(map(reading_cost, members))
         on_progress(n_done, n_total)
     width = len(next(iter(vectors.values()))) if vectors else 0
-    return Features(width, vectors, base, evidence)
+    return Features(width, vectors, base, evidence, StaticWords.of(scorer))
 
 
 def base_characters(n_rows: int) -> int:

@@ -68,6 +68,7 @@ from steelyard.trainer.records import (
     write_table,
 )
 from steelyard.trainer.rows import TuningRow
+from steelyard.trainer.static import StaticWords
 from steelyard.trainer.task import (
     ERROR,
     MODEL,
@@ -324,7 +325,7 @@ class _Program:
             self._reporter.tell("heads", step, steps, loss=loss, message="Fitting heads.")
 
         features = (
-            Features(0, {}, {})
+            Features(0, {}, {}, static=StaticWords.of(remembering.scorer))
             if task.heads == "words"
             else self._read_features(tuning, remembering.scorer, stored)
         )
