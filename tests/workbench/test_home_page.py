@@ -262,7 +262,16 @@ def test_each_step_has_the_press_that_comes_next():
     ways = [
         ({}, "Ask", "Ask a question"),
         ({"has_answers": True, "dataset": dataset}, "Correct 10", "Review the sample"),
-        ({"draft": draft(accepted=10)}, "Train", "Train on it"),  # they were right as they were
+        (
+            {"dataset": SimpleNamespace(id="ds_2", name="mails", version=1)},
+            "Correct 10",
+            "Review mails",
+        ),
+        (
+            {"dataset": dataset, "draft": draft(accepted=10)},
+            "Train",
+            "Train on it",
+        ),  # they were right as they were
         ({"draft": draft(accepted=8, relabelled=2)}, "Train", "Finish the review"),
         (
             {"draft": None, "dataset": SimpleNamespace(**{**vars(dataset), "version": 2})},

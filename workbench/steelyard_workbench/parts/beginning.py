@@ -172,12 +172,14 @@ class Steps(Viewer):
         is_named = decision is not None
         is_read = is_known and (is_named or _CHECK in memory)
         is_used = is_named and (first.is_used or _CODE in memory)
+        is_own = dataset is not None and dataset.name not in SAMPLES
+        review = f"Review {name}" if is_own else _REVIEW
         n = f"{min(first.n_reviewed, N_REVIEWED)} of {N_REVIEWED}"
         steps = [
             ("Ask", _ask(session), first.has_answers),
             (
                 f"Correct {N_REVIEWED}",
-                Choice(_REVIEW, self._review, text=f"{n}: tickets with labels, by keys"),
+                Choice(review, self._review, text=f"{n}: texts with labels, by keys"),
                 is_reviewed,
             ),
             ("Train", train_step, is_known),
