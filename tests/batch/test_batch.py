@@ -478,6 +478,7 @@ def test_a_run_keeps_its_model_with_other_later_workers(tmp_path, home):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)  # twenty starts of the command, on a busy machine too
 @pytest.mark.parametrize("workers", [(), ("--workers", "2"), ("--queue",)])
 def test_a_killed_command_goes_on(tmp_path, workers):
     n_rows = 20_000

@@ -12,7 +12,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from itertools import count as counter
 from itertools import product
 from pathlib import Path
@@ -27,13 +27,17 @@ from sqlalchemy import make_url
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+import steelyard
 from faults.processes import ServeProcess
+from steelyard.errors import DatasetChangedError
 from steelyard.serving.base import load_named_model
+from support.datasets.dataset_rows import make_rows
 from support.servers.forwarder import Forwarder, forwarded
 from support.servers.postgres_server import PostgresServer, postgres_server
 
 #: Seconds for which statements are counted, and trips that are timed.
 _COUNTED_S, _TIMED = 0.5, 100
+_APPENDERS = 8
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -66,6 +70,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--served", action="store_true", help="answer 1,800 characters by servers")
     parser.add_argument("--engine", default="onnxruntime-int8", help="of --served")
     parser.add_argument("--requests", type=int, default=15, help="of each caller of --served")
+    parser.add_argument("--appends", type=int, default=30, help="of seven rows, of --served")
     parser.add_argument("--rounds", type=int, default=3, help="of --served")
     return parser.parse_args(arguments)
 
@@ -85,47 +90,84 @@ def measure(
     return figures + [f"{found[name]:.1f}" for name in ("cpu_ms", "p50_ms", "p95_ms")]
 
 
-def compare_served(server: PostgresServer, options: argparse.Namespace) -> str:
-    """Ask one server, then more at once, by turns; return the table.
-
-    Each server and its engine have one core. PostgreSQL and the callers take time of any core.
-    """
-    cores, n_callers = sorted(os.sched_getaffinity(0)), max(options.callers)
-    url, numbers = server.new_state(), counter()
+@contextmanager
+def serving_hosts(
+    server: PostgresServer, options: argparse.Namespace
+) -> Iterator[tuple[list[ServeProcess], str]]:
+    """Run servers that share a state and rows; yield them and a key. Each has a core of its own."""
+    url, cores = server.new_state(), sorted(os.sched_getaffinity(0))
     _, key = new_account(url)
-    settings = {
-        "STEELYARD_STATE_URL": url,
-        "STEELYARD_ENGINE": options.engine,
-        "STEELYARD_THREADS": "1",
-        "STEELYARD_ACCOUNTS": "on",
-        "STEELYARD_JOBS": "off",
-        "STEELYARD_PRICES": f"{load_named_model(options.engine, 1).scorer.name}=1000",
-        "STEELYARD_LOG_LEVEL": "error",
-    }
-    rounds: dict[int, list[dict[str, float]]] = {n_hosts: [] for n_hosts in options.hosts}
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        settings = {
+            "STEELYARD_STATE_URL": url,
+            "STEELYARD_FRAMES_URL": str(folder / "frames"),
+            "STEELYARD_ENGINE": options.engine,
+            "STEELYARD_THREADS": "1",
+            "STEELYARD_ACCOUNTS": "on",
+            "STEELYARD_JOBS": "off",
+            "STEELYARD_PRICES": f"{load_named_model(options.engine, 1).scorer.name}=1000",
+            "STEELYARD_LOG_LEVEL": "error",
+        }
         hosts = [ServeProcess(folder / f"{n}", **settings) for n in range(max(options.hosts))]
         for number, host in enumerate(hosts):
             stack.callback(host.end)
             host.launch("taskset", "-c", str(cores[number % len(cores)]))
             host.wait_until_ready()
+        yield hosts, key
+
+
+def compare_served(server: PostgresServer, options: argparse.Namespace) -> str:
+    """Ask one server, then more at once, by turns, and append rows by them; return the tables.
+
+    PostgreSQL and the callers take time of any core.
+    """
+    n_cores, n_callers, numbers = len(os.sched_getaffinity(0)), max(options.callers), counter()
+    rounds: dict[int, list[tuple[float, float, float]]] = {n_hosts: [] for n_hosts in options.hosts}
+    with serving_hosts(server, options) as (hosts, key):
         ask_hosts(hosts, key, numbers, n_callers, 2)  # warms up
         for _ in range(options.rounds):
             for n_hosts, figures in rounds.items():
                 figures.append(
                     ask_hosts(hosts[:n_hosts], key, numbers, n_callers, options.requests)
                 )
+        appended = [append_rows(hosts[:n_hosts], key, options.appends) for n_hosts in options.hosts]
     header = ["hosts", "callers of each", "decides a second", "CPU ms of a host a decide"]
     header += ["of all else", "decides a second by CPU time"]
     lines = []
     for n_hosts, told in rounds.items():
         a_second, host_ms, else_ms = (median(values) for values in zip(*told, strict=True))
         # A core for each host, and all else on whichever has time.
-        by_cpu = 1e3 * min(n_hosts / host_ms, len(cores) / (host_ms + else_ms))
+        by_cpu = 1e3 * min(n_hosts / host_ms, n_cores / (host_ms + else_ms))
         figures = [f"{value:.1f}" for value in (a_second, host_ms, else_ms, by_cpu)]
         lines.append([str(n_hosts), str(n_callers), *figures])
-    return text_table(header, lines)
+    of_appends = ["hosts", "appends", "refused", "seconds", "CPU ms of the hosts an append"]
+    return f"{text_table(of_appends, appended)}\n{text_table(header, lines)}"
+
+
+def append_rows(hosts: Sequence[ServeProcess], key: str, n_appends: int) -> list[str]:
+    """Append seven rows as often as said by eight callers, of each host in turn; return the line."""
+    with ExitStack() as stack:
+        clients = [stack.enter_context(steelyard.connect(host.url, api_key=key)) for host in hosts]
+        dataset = clients[0].datasets.create(f"of-{len(hosts)}", make_rows(20))
+
+        def append(number: int) -> bool:
+            try:
+                rows = make_rows(7, 20 + 7 * number)
+                clients[number % len(clients)].datasets.add_rows(dataset.id, rows)
+            except DatasetChangedError:
+                return False
+            return True
+
+        cpu_s, began = sum(tree_cpu_s(host.pid) for host in hosts), time.perf_counter()
+        with ThreadPoolExecutor(_APPENDERS) as pool:
+            n_appended = sum(pool.map(append, range(n_appends)))
+        took_s = time.perf_counter() - began
+        cpu_s = sum(tree_cpu_s(host.pid) for host in hosts) - cpu_s
+        if clients[-1].datasets.get(dataset.id).rows != 20 + 7 * n_appended:
+            raise RuntimeError("Rows are missing.")
+    figures = [f"{took_s:.1f}", f"{cpu_s * 1e3 / n_appends:.0f}"]
+    return [str(len(hosts)), str(n_appends), str(n_appends - n_appended), *figures]
 
 
 def ask_hosts(

@@ -63,9 +63,22 @@ def test_a_run_counts_the_trips_of_hosts(script, capsys):
 @pytest.mark.timeout(600)
 @pytest.mark.usefixtures("_has_postgres")
 def test_one_host_and_two_answer_the_same_requests(script, capsys):
-    small = ["--engine", "hashing", "--callers", "2", "--requests", "3", "--rounds", "1"]
+    small = [
+        "--engine",
+        "hashing",
+        "--callers",
+        "2",
+        "--requests",
+        "3",
+        "--rounds",
+        "1",
+        "--appends",
+        "6",
+    ]
     assert script("fleet").main(["--served", *small]) == 0
-    lines = capsys.readouterr().out.split("--\n")[-1].strip().splitlines()
+    _, appended, answered = capsys.readouterr().out.split("--\n")
+    assert [line.split()[:3] for line in appended.splitlines()[:2]] == [[n, "6", "0"] for n in "12"]
+    lines = answered.strip().splitlines()
     figures = [tuple(map(float, line.split())) for line in lines]
     assert [(hosts, callers) for hosts, callers, *_ in figures] == [(1, 2), (2, 2)]
     assert all(a_second > 0 and by_cpu > 0 for _, _, a_second, _, _, by_cpu in figures)
