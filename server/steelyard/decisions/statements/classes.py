@@ -116,7 +116,7 @@ _NUMBERS = word_set(
 _DAYS = word_set("today yesterday tomorrow tonight online abroad upstairs")
 #: What words that are one noun end with: "step one", "the text below", "pull request".
 _NUMBERED = _NUMBERS | word_set(
-    "one below above request requests call calls base bases itself himself herself themselves "
+    "one below above request requests call calls base bases care itself himself herself themselves "
     "statement statements loop loops block blocks clause clauses branch branches"
 )
 #: What words that are one noun, or a verb and its adverb, end with: "follow up", "money back".
@@ -352,6 +352,9 @@ def _weigh_verb(
     if token.word == "help" and "V" in own and after.get("V", 9.0) < _HELPED:
         # "Help close the deal".
         own["A"] = 0.0
+    if following.word == "help" and own.get("N", 9.0) < 0.5:
+        # "The information help people decide".
+        after["N"] += 2.0
     if token.word in _LEADING_TO_VERB and following.word == "to":
         # "Trying to trick somebody".
         after.pop("P", None)

@@ -77,6 +77,10 @@ _UNITS = (
     "feet",
     "floor",
     "per ",
+    "dollar",
+    "euro",
+    "pound",
+    "percent",
 )
 _NO_STATE = word_set("only again too also already still yet ever just even not either")
 _DIRECTIONS = word_set("to about off from against")
@@ -156,7 +160,7 @@ def _cost_of_parted_phrase(joint: Joint) -> float:
     rules = (
         # "After six years", "forty years old".
         (is_inside and is_noun and _is_number(joint, size - 1), _HARDLY),
-        (_is_amount(joint, size - 1), _NEVER),
+        (_is_amount(joint.tokens, classes, size - 1), _NEVER),
         # "Someone in our team", "calling made" before "difficult".
         (before in INDEFINITE and not {"P", "H"}.isdisjoint(own), _UNUSUAL),
         (size < 4 and "M" in own and base_of(before, "participle") in _OF_STATE, _UNLIKELY),
@@ -169,8 +173,7 @@ def _cost_of_parted_phrase(joint: Joint) -> float:
         ),
         # "The employee agree" before "with it".
         (
-            joint.is_of_being
-            and size == 3
+            size == 3
             and words[0] in {"a", "an", "the"}
             and last.get("N", 0.0) > last.get("V", 9.0) + _HARDLY,
             _NEVER,
@@ -255,6 +258,9 @@ def _cost_of_odd_predicate(joint: Joint) -> float:
     is_stranded = before == "of" and "D" in joint.classes[size]
     is_parted = word == "to" and not {"W", "Z"}.isdisjoint(last) and "N" not in last
     cost += _UNLIKELY if is_deed or is_stranded or is_parted else 0.0
+    # "Why he cannot log" before "in that it is late".
+    is_led = not {"P", "H"}.isdisjoint(own) and bool(after) and joint.words[size + 1] == "that"
+    cost += _HARDLY if is_led else 0.0
     return cost + (_UNLIKELY if word == "even" and "S" in after else 0.0)
 
 
@@ -302,10 +308,10 @@ def _is_number(joint: Joint, place: int) -> bool:
     return bool({"U", "Y"} & classes[place].keys()) and not is_name
 
 
-def _is_amount(joint: Joint, place: int) -> bool:
+def _is_amount(tokens: Sequence[Token], classes: Sequence[Mapping[str, float]], place: int) -> bool:
     """Return whether a number stands at a place, and a unit behind it: "4 years old"."""
-    behind = joint.words[place + 1 : place + 2] or ("",)
-    return not {"U", "Y"}.isdisjoint(joint.classes[place]) and behind[0].startswith(_UNITS)
+    unit = tokens[place + 1].word if place + 1 < len(tokens) else ""
+    return not {"U", "Y"}.isdisjoint(classes[place]) and unit.startswith(_UNITS)
 
 
 def _leads_to_state(gerund: str) -> bool:
@@ -329,10 +335,19 @@ def _cost_of_first_word(joint: Joint) -> float:
     is_deed = any("I" in own for own in joint.classes[: joint.size])
     last = joint.classes[joint.size - 1]
     is_thing = not is_deed and last.get("N", 9.0) < last.get("M", 9.0)
-    if first == "to" and ((after == ["be"] and is_thing) or joint.words[joint.size - 1] in _AIMS):
+    is_later = any(_is_deed(own) for own in joint.classes[joint.size + 2 :])
+    if (
+        first == "to"
+        and not is_later
+        and ((after == ["be"] and is_thing) or joint.words[joint.size - 1] in _AIMS)
+    ):
         return -_HARDLY
     is_fused = first in {"what", "how"} or (first == "why" and joint.size == 1)
     return -_UNLIKELY if is_fused else 0.0
+
+
+def _is_deed(classes: Mapping[str, float]) -> bool:
+    return min(classes, key=classes.__getitem__) == "I"
 
 
 def _cost_of_been(joint: Joint) -> float:
@@ -365,7 +380,7 @@ def _cost_of_second_predicate(joint: Joint) -> float:
         elif own.keys() & _BEGIN_PHRASE and "N" not in own:
             is_definite = False
         is_time = "L" in own and i > 0
-        if (is_owned and "N" in own) or _is_amount(joint, joint.size + i):
+        if (is_owned and "N" in own) or _is_amount(tokens, classes, i):
             continue
         is_deed = i > 0 and "I" in classes[i - 1]
         is_object = is_deed and tokens[i].word in _OBJECTS and not _keeps(tokens[i - 1])
@@ -407,6 +422,7 @@ def _cost_behind_noun(
     is_off = tokens[adverbs].word in _SHIFTS and not {"P", "H"}.isdisjoint(after)
     is_over = (
         is_over
+        or _is_amount(tokens, classes, adverbs)
         or is_off
         or tokens[adverbs].text[0] in "$€£¥"
         or (tokens[adverbs].word in _BOUNDS and "U" in after)

@@ -108,15 +108,18 @@ STARTS = {
 #: that is more than ``MARGIN``: "on the list wrong" (H) and "wrong" (M) are both likely. So that more statements
 #: of the training texts, made into questions, are declined that were read wrongly than rightly.
 _DOUBTFUL = {
-    "D": _costs("A4"),
+    "D": _costs("A4 P.7"),
     "E": _costs("A1.5"),
     "G": _costs("N2.5"),
-    "H": _costs("E4 H1.5 N2.5 P1 U1.5"),
+    "H": _costs("E4 H1.5 N2.2 P1 U1.5"),
     "M": _costs("A1 E.9 I3 N1 Y2"),
     "N": _costs("D4 I1"),
     "P": _costs("N1.5 R2 U2"),
     "Q": _costs("D4 H1.5 M4"),
 }
+
+#: As far must a subject that ends with a preposition before a noun be from one that ends before both.
+_STRANDED = 1.5
 
 _SUBJECT = "subject"
 #: Participles by what is before them: a noun, "being", a preposition, a determiner.
@@ -168,10 +171,15 @@ def split_subject(
     if not costs:
         return None
     best, *others = sorted(costs, key=lambda size: costs[size])
-    margin = round(costs[others[0]] - costs[best], 6) if others else _INFINITE
-    if others and start == "be" and not tokens[others[0]].is_compound:
-        first, second = (min(classes[at], key=classes[at].__getitem__) for at in (best, others[0]))
-        margin -= _DOUBTFUL.get(first, {}).get(second, MARGIN) - MARGIN
+    likely = [min(own, key=own.__getitem__) for own in classes]
+    doubts = _DOUBTFUL.get(likely[best], {}) if start == "be" else {}
+    margin = _INFINITE
+    for size in others:
+        doubt = MARGIN if tokens[size].is_compound else doubts.get(likely[size], MARGIN)
+        if size == best - 1 and likely[size] in "PH" and likely[best] == "D":
+            # "The room they were given on" before "the ground floor".
+            doubt = max(doubt, _STRANDED)
+        margin = min(margin, round(costs[size] - costs[best] - doubt + MARGIN, 6))
     return SubjectSplit(best, costs[best], margin)
 
 

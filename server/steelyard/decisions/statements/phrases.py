@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from steelyard.decisions.statements.classes import DEEDS, INDEFINITE, classes_of
+from steelyard.decisions.statements.classes import DEEDS, INDEFINITE, NOMINATIVES, classes_of
 from steelyard.decisions.statements.clauses import ADVERBS, Clause, DeclinedError, Tokens
 from steelyard.decisions.statements.lexicon import base_of
 from steelyard.decisions.statements.nouns import head_of, indefinite_article, is_mass, is_plural
@@ -58,7 +58,13 @@ def clause_of_phrase(tokens: Tokens) -> Clause:
     if tokens[0].word in INDEFINITE and tokens[1:]:
         return clause_of_question((*words_of("is"), *tokens))
     first = classes_of(tokens[0], is_first=True)
-    if len(tokens) > _MAX_PHRASE or {"U", "Y"} & first.keys() or _MARKS & _words(tokens):
+    is_person = tokens[0].word in NOMINATIVES | {"you", "u"}
+    if (
+        len(tokens) > _MAX_PHRASE
+        or {"U", "Y"} & first.keys()
+        or _MARKS & _words(tokens)
+        or is_person
+    ):
         raise DeclinedError
     if "Z" in first and first["Z"] < first.get("N", 9.0) and len(tokens) > 1:
         base = base_of(tokens[0].word, "third") or ""

@@ -21,7 +21,7 @@ _NUMBERED = (
     r"|\b(?:[Aa]rt|[Ss]ec|[Pp]ara|[Ff]ig)\. ?\d[\w.]*\b(?:\(\w{1,4}\))*"
     r"|\b(?:if|else|for|while|try|catch|switch|case|return|import) (?:statement|loop|block|clause|branch)s?\b"
     r"|\b(?:pull|merge) requests?\b|\b(?:tool|function|api|phone|video|conference) calls?\b"
-    r"|\b(?:code|data|knowledge) bases?\b|(?<=\bthe )\w+ (?:itself|himself|herself|themselves)\b"
+    r"|\b(?:code|data|knowledge) bases?\b|\b(?:health|child|day|customer) care\b|(?<=\bthe )\w+ (?:itself|himself|herself|themselves)\b"
 )
 _ADJECTIVES = (
     r"\b(?:brand new|tax deductible|user friendly|cost effective|up to date|on time|"
@@ -92,8 +92,8 @@ _ABBREVIATED = (
     r"|(?:Mr|Mrs|Ms|Dr|Prof|St|No|Inc|Ltd|Co|vs|etc|approx|e\.g|i\.e)\.(?:'s)?"
     r"|(?:[A-Za-z]\.){2,}(?:'s)?|[A-Z]\.(?:'s)?(?= \w)"
 )
-#: "https://a.io", "#12", "$4,500", "parse()", "O(n^2)", and a word with what explains it in brackets.
-_CODED = r"\d{1,2}(?::\d\d)? (?:am|pm)\b|https?://[^\s,]*[^\s,.]|(?<!\S)/\w[\w./-]*\w|#\d[\w-]*|[$€£¥] ?\d[\d.,]*\d?[kmb]?\b|\w[\w.]*\([\w., ^*+/-]*\)|[\w'-]+ \((?!or |and )[^()]+\)"
+#: "https://a.io", "#12", "10%", "$4,500", "parse()", "O(n^2)", and a word with what explains it in brackets.
+_CODED = r"\d{1,2}(?::\d\d)? (?:am|pm)\b|https?://[^\s,]*[^\s,.]|(?<!\S)/\w[\w./-]*\w|#\d[\w-]*|\d[\d.,]*%|[$€£¥] ?\d[\d.,]*\d?[kmb]?\b|\w[\w.]*\([\w., ^*+/-]*\)|[\w'-]+ \((?!or |and )[^()]+\)"
 _WORD = r"\w+(?:[-'.,:@/_&]\w+)*(?:'(?=\s|$))?"
 _TOKEN = re.compile(
     rf"{_NUMBERED}|(?i:{_ADVERBIALS}|{'|'.join(COMPOUND_PREPOSITIONS[:-1])}|{_STATED}|{_PART}|{_PHRASAL}|{_BACK}|{_MORE}|{_ADJECTIVES}|{_TIMES})|{_QUOTED}|{_CODED}|{_ABBREVIATED}|{_WORD}|\S"

@@ -68,6 +68,8 @@ _CONDITIONS = word_set("if because unless")
 QUESTION_WORDS = word_set("what which who whom whose when where why how")
 #: What a question without a subject may cost.
 _MAX_REST = 2.5
+#: The most words of a subject that "has" itself is said of.
+_MAX_OWNER = 3
 #: What reading a sentence may cost: so much, and so much for each word.
 _COST, _COST_OF_WORD = 4.5, 0.45
 _FORMS = (("does", "third", "Z"), ("did", "past", "W"), ("do", "", "V"))
@@ -185,7 +187,13 @@ def _clause_of_base(tokens: Tokens) -> Clause:
     is_possession = False
     if KINDS[auxiliary] == "participle" and rest[1].word not in {"two", "three"}:
         owned = split_subject(words, "noun")
-        if owned is not None and (split is None or owned.cost + 1.0 < split.cost):
+        # "Has the seller the right": of a short subject alone.
+        if (
+            owned is not None
+            and owned.size <= _MAX_OWNER
+            and "been" not in _words(words)
+            and (split is None or owned.cost + 1.0 < split.cost)
+        ):
             split, is_possession = owned, True
     size = _certain_size(split, words)
     clause = Clause(rest[:size], auxiliary, rest[size:], is_possession=is_possession)
