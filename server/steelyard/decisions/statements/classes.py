@@ -116,7 +116,7 @@ _NUMBERS = word_set(
 _DAYS = word_set("today yesterday tomorrow tonight online abroad upstairs")
 #: What words that are one noun end with: "step one", "the text below", "pull request".
 _NUMBERED = _NUMBERS | word_set(
-    "one below above request requests call calls base bases care itself himself herself themselves "
+    "one below above request requests call calls base bases care speech itself himself herself themselves "
     "statement statements loop loops block blocks clause clauses branch branches"
 )
 #: What words that are one noun, or a verb and its adverb, end with: "follow up", "money back".
@@ -328,7 +328,9 @@ def classes_in_order(tokens: Sequence[Token]) -> list[dict[str, float]]:
         if token.word in _BEHIND_NOUNS and after.keys() & {"M", "E"}:
             # "The amount due clear".
             own["L"] = 0.0
-        if following.word == "back" and (token.word in _POSSESSIVES or "G" in own):
+        if following.word == "back" and (
+            token.word in _POSSESSIVES or token.word == "the" or "G" in own
+        ):
             # "On her back".
             after |= {"N": 0.0, "A": 2.0, "M": 2.0}
         if following.word == "home" and not {"P", "H"}.isdisjoint(own):

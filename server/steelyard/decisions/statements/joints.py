@@ -83,7 +83,6 @@ _UNITS = (
     "percent",
 )
 _NO_STATE = word_set("only again too also already still yet ever just even not either")
-_DIRECTIONS = word_set("to about off from against")
 #: Prepositions that a form in "ing" goes with.
 _OF_DEED = word_set("for of about without by from with before after instead")
 #: Prepositions that lead to nothing said of the subject.
@@ -247,7 +246,7 @@ def _cost_of_odd_predicate(joint: Joint) -> float:
     after = joint.classes[size + 1] if not joint.is_before_last else {}
     cost = 2 * _NEVER if _has_article_behind_noun(joint) else 0.0
     cost += _NEVER if _has_article_in_predicate(joint) else 0.0
-    cost += _UNUSUAL if word in _NO_PREDICATE or _leads_on(joint) else 0.0
+    cost += _UNUSUAL if word in _NO_PREDICATE else 0.0
     own = joint.classes[size]
     # "The employee is agree".
     is_verb = own.get("V", 9.0) + _HARDLY < min(own.get(name, 9.0) for name in "NMEIAPL")
@@ -273,13 +272,6 @@ def _has_article_in_predicate(joint: Joint) -> bool:
         and "D" in classes[0]
         and any(place < 3 and words[place + 1 : place + 2] in (["a"], ["an"]) for place in nouns)
     )
-
-
-def _leads_on(joint: Joint) -> bool:
-    """Return whether the rest is a place and what a noun before it leads to: "in the bio to a site"."""
-    words = joint.words[joint.size + 1 : joint.size + 5]
-    is_place = "H" in joint.classes[joint.size] and words[:1] in (["the"], ["this"])
-    return is_place and not _DIRECTIONS.isdisjoint(words[2:])
 
 
 def _is_manner(word: str, classes: Mapping[str, float]) -> bool:
@@ -424,7 +416,7 @@ def _cost_behind_noun(
         is_over
         or _is_amount(tokens, classes, adverbs)
         or is_off
-        or tokens[adverbs].text[0] in "$€£¥"
+        or tokens[adverbs].text.strip("$€£¥%") != tokens[adverbs].text
         or (tokens[adverbs].word in _BOUNDS and "U" in after)
     )
     if is_state or is_over or _begins_predicate(tokens, classes, adverbs):

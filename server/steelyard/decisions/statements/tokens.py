@@ -21,7 +21,7 @@ _NUMBERED = (
     r"|\b(?:[Aa]rt|[Ss]ec|[Pp]ara|[Ff]ig)\. ?\d[\w.]*\b(?:\(\w{1,4}\))*"
     r"|\b(?:if|else|for|while|try|catch|switch|case|return|import) (?:statement|loop|block|clause|branch)s?\b"
     r"|\b(?:pull|merge) requests?\b|\b(?:tool|function|api|phone|video|conference) calls?\b"
-    r"|\b(?:code|data|knowledge) bases?\b|\b(?:health|child|day|customer) care\b|(?<=\bthe )\w+ (?:itself|himself|herself|themselves)\b"
+    r"|\b(?:code|data|knowledge) bases?\b|\b(?:health|child|day|customer) care\b|\bhate speech\b|(?<=\bthe )\w+ (?:itself|himself|herself|themselves)\b"
 )
 _ADJECTIVES = (
     r"\b(?:brand new|tax deductible|user friendly|cost effective|up to date|on time|"
