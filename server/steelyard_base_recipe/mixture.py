@@ -18,6 +18,8 @@ import numpy as np
 
 from steelyard.wire.decoding import decoder_of
 
+#: Where ``steelyard_base_recipe.taught`` puts questions on texts that it does not teach.
+WRITTEN_QUESTIONS, EVERYDAY, OPPOSITES = "written_questions", "everyday", "everyday_opposites"
 #: Sources whose tasks are never trained on: checkpoints are chosen and temperatures fitted there.
 VALIDATION_SOURCES = (
     "answer_grading",
@@ -33,6 +35,9 @@ VALIDATION_SOURCES = (
     "text_genre",
     "trivia_topic",
     "wice",
+    WRITTEN_QUESTIONS,
+    EVERYDAY,
+    OPPOSITES,
 )
 
 MODERATION = "moderation / safety"
