@@ -145,7 +145,8 @@ def decide_frame(
     polars.DataFrame, pandas.DataFrame or dask.dataframe.DataFrame
         As given, with columns for each decision: ``ID.top``, ``ID.p_top``, ``ID.action``,
         ``ID.p.OUTCOME`` for each outcome and, for an ordinal, ``ID.expected_level``; then ``rule``,
-        the action of a named decision's rules, where its version has any; last ``error``, which says why a row has no answer and is null where it has one.
+        the action of a named decision's rules, where its version has any; last ``error``, which says
+        why a row has no answer and is null where it has one.
 
     Raises
     ------
