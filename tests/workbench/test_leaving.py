@@ -40,7 +40,7 @@ class Lines(Page):
 
 
 def test_results_for_a_page_that_was_left_are_not_shown():
-    fetch = HeldCall(lambda: "late")
+    fetch = HeldCall(lambda: "too late")
 
     async def leave():
         page = Lines(Session(fetch))
@@ -53,9 +53,9 @@ def test_results_for_a_page_that_was_left_are_not_shown():
 
     page = asyncio.run(leave())
     assert page.session.query == ""
-    assert "late" not in texts_of(page.__panel__())
+    assert "too late" not in texts_of(page.__panel__())
     page.open()
-    assert "late" in texts_of(page.__panel__())
+    assert "too late" in texts_of(page.__panel__())
 
 
 def test_each_visit_is_another():

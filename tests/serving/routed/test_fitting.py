@@ -93,8 +93,9 @@ def test_each_model_is_paid_for_its_own_decisions_and_their_context():
     for row in range(N // 2):
         own = [place for place in range(N) if side.rows[place] == row]
         asked = [place for place in own if who[place] == 1]
-        expected += 50 + sum(side.decision_tokens[own])
-        expected += 10 * (50 + sum(side.decision_tokens[asked])) if asked else 0
+        for model, of in zip(side.models, (own, asked), strict=True):
+            tokens = 50 + sum(side.decision_tokens[of]) + sum(model.written[of]) if of else 0
+            expected += model.price_nano * tokens
     figures = route_figures(side, "r", (0.6,))
     assert figures.price_usd_per_1000.value == pytest.approx(expected / N * 1e-6)
     assert figures.share_escalated.value == pytest.approx((who > 0).mean())
