@@ -41,6 +41,15 @@ def values_of(book: Rulebook, cells: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def apply_rules(
+    book: Rulebook, results: Mapping[str, DecisionResult], cells: Mapping[str, Any], of: str
+) -> RuleResult | None:
+    """Return what the rules do about an answer; refuse cells that are not the fields of ``of``."""
+    values = values_of(book, cells)
+    book.check(values, of)
+    return book.decide(results, values)
+
+
 def rule_action(
     questions: ValidRequest, results: Mapping[str, DecisionResult], cells: Mapping[str, Any]
 ) -> str | None:
@@ -48,12 +57,10 @@ def rule_action(
     book = questions.rulebook
     if book is None:
         return None
-    values = values_of(book, cells)
     try:
-        book.check(values, "the version")
+        rule = apply_rules(book, results, cells, "the version")
     except InvalidRequestError:
         return None
-    rule = book.decide(results, values)
     return None if rule is None else rule.action
 
 

@@ -17,7 +17,7 @@ from steelyard.decisions.rules_wire import RuleResult
 from steelyard.decisions.wire import ABSTAIN
 from steelyard.errors import InvalidRequestError, NoRowsError
 from steelyard.named.content import questions_of, rulebook_of
-from steelyard.named.rule_rows import count_rules, values_of
+from steelyard.named.rule_rows import apply_rules, count_rules
 from steelyard.named.wire import NamedDecision
 from steelyard_workbench.kit.basics import Boxed, small_text, stack
 from steelyard_workbench.kit.components.cards import card
@@ -191,13 +191,11 @@ def show_rules(rows: Sequence[TriedRow], sides: Sequence[Side]) -> list[Viewable
         results: dict[int, RuleResult] = {}
         refusals: list[str] = []
         for number, row in enumerate(rows):
-            values = values_of(book, row.fields)
             try:
-                book.check(values, label)
+                result = apply_rules(book, row.answers[place].decisions, row.fields, label)
             except InvalidRequestError as error:
                 refusals.append(error.message)
                 continue
-            result = book.decide(row.answers[place].decisions, values)
             if result is not None:
                 results[number] = result
         actions.append({number: result.action for number, result in results.items()})
