@@ -227,7 +227,7 @@ class EvaluationService(JobQueue[wire.Evaluation, wire.EvaluationPage]):
                 caller, training.dataset_id, training.dataset_version, is_new_work=False
             )
         except errors.DatasetDeletedError:
-            return  # nobody can say any more
+            return  # what it was asked is unknown then
         known = await asyncio.to_thread(load_definitions, self._dataset_files, trained.manifest)
         if wordings.isdisjoint(each.fingerprint for each in known):
             raise errors.TaskMismatchError(
