@@ -65,21 +65,24 @@ def command(
 
     settings = client_settings(url=server or url, hosts=hosts)
     client_options(settings)
-    with serving_workbench(
-        settings.url,
-        port=port,
-        host=host,
-        hosts=settings.hosts,
-        api_key=settings.api_key,
-        home=home_of(settings),
-    ) as (address, process):
+    with (
+        serving_workbench(
+            settings.url,
+            port=port,
+            host=host,
+            hosts=settings.hosts,
+            api_key=settings.api_key,
+            home=home_of(settings),
+        ) as (address, process),
+        suppress(KeyboardInterrupt),
+    ):
+        # Before the address is said: a program that reads it may stop it at once.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
         click.echo(f"Workbench on {address} (Ctrl-C stops), of {settings.url}")
         if opens:
             webbrowser.open(address)
-        with suppress(KeyboardInterrupt):
-            signal.signal(signal.SIGTERM, signal.default_int_handler)
-            if process.wait() != 0:
-                raise click.exceptions.Exit(FAILED)
+        if process.wait() != 0:
+            raise click.exceptions.Exit(FAILED)
     click.echo("Stopped.")
 
 
