@@ -14,7 +14,7 @@ from pathlib import Path
 LENGTH = 72
 _SHAPE = re.compile(r"[a-z0-9][\w ,.-]*: (?P<verb>[a-z]+)\b")
 #: First words that tell what was done, but for verbs that end so.
-_TELLING = re.compile(r"(?!bring|embed|feed|need|seed|speed)\w*(?:ed|ing|[^s]s)")
+_TELLING = re.compile(r"(?!bring|ping|string|embed|shed)\w*(?:(?<!e)ed|ing|[^asu]s)")
 #: Commits whose subjects git writes.
 _OF_GIT = ("Merge ", "Revert ", "fixup! ", "squash! ")
 

@@ -97,5 +97,10 @@ def test_subjects_are_imperative():
         import subjects
     for subject, message in wrong.items():
         assert subjects.fault(subject).startswith(message)
-    for subject in ("http, wire: press on", "base model: embed texts", 'Revert "x: y"'):
+    for subject in (
+        "http, wire: press on",
+        "models: embed texts",
+        "cli: heed signals",
+        'Revert "x: y"',
+    ):
         assert subjects.fault(subject) is None
