@@ -69,6 +69,7 @@ _STRANDED_PAIRS = {
     ("if", "so"),
     ("than", "any"),
     ("no", "more"),
+    ("not", "only"),
 }
 #: "There is going to be".
 _ABOUT_TO = word_set("going supposed bound meant said about")
@@ -124,6 +125,7 @@ def _refuse_open(clause: Clause) -> None:
         or ("and" in subject and clause.subject[0].word in {"a", "an"})
         or (clause.subject[0].word in {"a", "an"} and _is_share(clause.subject))
         or (is_adverbial and is_plural(clause.subject))
+        or (clause.is_possession and words[0] in {"either", "neither"})
     ):
         raise DeclinedError
 
@@ -149,7 +151,8 @@ def _affirm(clause: Clause) -> str:
 
 
 def _deny(clause: Clause, *, is_never: bool = False) -> str:
-    if _is_amount(clause.subject) or _has_second_verb(clause):
+    is_contrast = any(", not " in token.text for token in clause.subject)
+    if is_contrast or _is_amount(clause.subject) or _has_second_verb(clause):
         affirmed = _affirm(clause)
         start = affirmed if clause.lead else affirmed[:1].lower() + affirmed[1:]
         return f"It is not the case that {start}"

@@ -51,6 +51,11 @@ _OF_FEELING = word_set(
 )
 #: What a deed is said to be: "the intent is to greet".
 _AIMS = word_set("intent intention aim goal purpose objective point job task duty role")
+#: What is said to be that something is so.
+_CLAIMS = word_set(
+    "problem problems issue fact point reason claim complaint concern idea view answer conclusion result news truth "
+    "argument rule condition catch trouble worry fear hope advantage explanation"
+)
 #: Adverbs of a sentence, which stand before its verb.
 _OF_SENTENCE = word_set(
     "certainly definitely probably really actually likely clearly also still always"
@@ -59,29 +64,27 @@ _OF_SENTENCE = word_set(
 _SHIFTS, _BOUNDS = word_set("off up down"), word_set("above below over under")
 _OBJECTS = word_set("this it him her them")
 _STATES = ({"M", "N"}, {"M", "N", "V"})
+#: "Supported by the evidence presented": what is said of a source behind it.
+_SOURCES = word_set(
+    "evidence data text texts information facts figures numbers context passage documents sources examples details"
+)
+_CITED = word_set("presented provided given cited quoted supplied")
 #: Adverbs that are said of nothing alone.
 _COMPARED = {("one", "of"), ("more", "than"), ("less", "than")}
 _UNITS = (
-    "year",
-    "month",
-    "week",
-    "day",
-    "hour",
-    "minute",
-    "met",
-    "centimet",
-    "kilomet",
-    "mile",
-    "inch",
-    "foot",
-    "feet",
-    "floor",
     "per ",
-    "dollar",
-    "euro",
-    "pound",
-    "percent",
+    *word_set(
+        "year month week day hour minute met centimet kilomet mile inch foot feet floor dollar euro pound percent "
+        "word character line sentence paragraph page"
+    ),
 )
+#: What an amount may be, and what bounds one: "more than three pages long".
+_MEASURES = word_set("long wide high tall deep thick late early old away")
+_BOUNDS_OF_AMOUNT = word_set("least most about over under almost nearly exactly around") | {
+    "more than",
+    "less than",
+    "fewer than",
+}
 _NO_STATE = word_set("only again too also already still yet ever just even not either")
 #: Prepositions that a form in "ing" goes with.
 _OF_DEED = word_set("for of about without by from with before after instead")
@@ -160,6 +163,13 @@ def _cost_of_parted_phrase(joint: Joint) -> float:
         # "After six years", "forty years old".
         (is_inside and is_noun and _is_number(joint, size - 1), _HARDLY),
         (_is_amount(joint.tokens, classes, size - 1), _NEVER),
+        (
+            joint.is_before_last
+            and word in _MEASURES
+            and not _BOUNDS_OF_AMOUNT.isdisjoint(words[size - 3 : size - 2])
+            and not {"U", "Y"}.isdisjoint(classes[size - 2]),
+            2 * _NEVER,
+        ),
         # "Someone in our team", "calling made" before "difficult".
         (before in INDEFINITE and not {"P", "H"}.isdisjoint(own), _UNUSUAL),
         (size < 4 and "M" in own and base_of(before, "participle") in _OF_STATE, _UNLIKELY),
@@ -324,6 +334,9 @@ def _cost_of_first_word(joint: Joint) -> float:
     is_relative = {"P", "H"} & joint.classes[joint.size].keys() and after in (["which"], ["whom"])
     if first in NOMINATIVES or is_relative:
         return _HARDLY
+    if first == "that" and after and joint.words[joint.size - 1] not in _CLAIMS:
+        # "The file" before "that it edited".
+        return _NEVER if "Q" in joint.classes[joint.size + 1] else 0.0
     is_deed = any("I" in own for own in joint.classes[: joint.size])
     last = joint.classes[joint.size - 1]
     is_thing = not is_deed and last.get("N", 9.0) < last.get("M", 9.0)
@@ -453,6 +466,16 @@ def _begins_predicate(
     )
 
 
+def _cost_of_parted_source(joint: Joint) -> float:
+    """Return the cost of parting "the evidence" and "presented", where one more word is said of it or none."""
+    words, size = joint.words, joint.size
+    if words[size] not in _CITED or words[size - 1] not in _SOURCES:
+        return 0.0
+    is_led = any("E" in own for own in joint.classes[: size - 1])
+    is_state = len(words) - size == 2 and not {"I", "M"}.isdisjoint(joint.classes[-1])
+    return _NEVER if is_state or (joint.is_before_last and is_led) else 0.0
+
+
 def _cost_of_object(joint: Joint) -> float:
     """Return the cost of "is mocked a child": what is done to the subject has no object."""
     for place in range(joint.size, len(joint.tokens) - 1):
@@ -496,6 +519,7 @@ _RULES_OF_BEING: tuple[Callable[[Joint], float], ...] = (
     _cost_of_bare_noun,
     _cost_of_odd_predicate,
     _cost_of_first_word,
+    _cost_of_parted_source,
     _cost_of_object,
     _cost_of_second_predicate,
 )

@@ -56,6 +56,9 @@ def clause_of_phrase(tokens: Tokens) -> Clause:
     Raise ``DeclinedError`` where it is none of them for certain.
     """
     if tokens[0].word in INDEFINITE and tokens[1:]:
+        if tokens[1].word == "else" or {"P", "H"} & classes_of(tokens[1]).keys():
+            # "Anything about a refund" asks whether there is something.
+            return Clause(words_of("there"), "is", tokens)
         return clause_of_question((*words_of("is"), *tokens))
     first = classes_of(tokens[0], is_first=True)
     is_person = tokens[0].word in NOMINATIVES | {"you", "u"}

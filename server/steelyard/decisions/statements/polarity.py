@@ -55,6 +55,8 @@ def without_nothing(rest: Tokens) -> Tokens | None:
         if i and not {"R", "S"}.isdisjoint(classes_of(token)):
             return None
         following = rest[i + 1].word if i + 1 < len(rest) else ""
+        if token.word == "no" and _is_comparison(rest[i + 1 :]):
+            return (*rest[:i], *rest[i + 1 :])
         if token.word == "no longer" and i < 2:
             return (*rest[:i], *words_of("still"), *rest[i + 1 :])
         if i and not {"P", "H", "F"}.isdisjoint(classes_of(rest[i - 1])):
@@ -66,6 +68,12 @@ def without_nothing(rest: Tokens) -> Tokens | None:
                 raise DeclinedError
             return (*rest[:i], *something(rest[i:]))
     return None
+
+
+def _is_comparison(words: Sequence[Token]) -> bool:
+    """Return whether words begin as "more than" and "higher than" do."""
+    first, _, second = " ".join(token.word for token in words[:2]).partition(" ")
+    return second.partition(" ")[0] == "than" and first.endswith(("er", "more", "less", "worse"))
 
 
 def is_nothing(subject: Sequence[Token]) -> bool:

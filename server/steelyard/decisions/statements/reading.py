@@ -301,8 +301,6 @@ def _clause_of(text: str) -> Clause:
             clause = clause_of(tokens)
         except DeclinedError:
             continue
-        if tokens[0].word not in QUESTION_WORDS | {"whether"} and (
-            clause.lead or tokens[0].word != "if"
-        ):
+        if clause.lead or tokens[0].word not in QUESTION_WORDS | {"whether", "if"}:
             return clause
     raise DeclinedError

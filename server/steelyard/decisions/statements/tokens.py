@@ -48,7 +48,7 @@ _PHRASAL = (
 )
 #: Words that together are one adverb.
 _ADVERBIALS = (
-    r"\b(?:no longer|about to|as is(?=\W*$)|a bit(?! of\b)|in (?:general|full|advance|public|private|person|particular|detail|fact)|"
+    r"\b(?:no longer(?! than\b)|about to|as is(?=\W*$)|a bit(?! of\b)|in (?:general|full|advance|public|private|person|particular|detail|fact)|"
     r"at (?:the moment|present|once|least once|first|last|all times)|for (?:free|now|a while|the time being|good)|"
     r"by (?:mistake|accident|default|hand)|on purpose|so far|as well(?! as\b)|right (?:now|away)|straight away|"
     r"all the time|in the (?:end|meantime))\b"

@@ -108,7 +108,7 @@ def clause_of_question(tokens: Tokens) -> Clause:
     for i in range(1, len(tokens) - 2):
         if tokens[i].word == "," and starts_asking(tokens[i + 1 :]):
             lead = tokens[: i + 1]
-            if not _LEAD.match(join(lead)):
+            if not _LEAD.match(join(lead)) or starts_asking(lead[1:]):
                 break
             clause = _clause_of_auxiliary(tokens[i + 1 :])
             return replace(clause, lead=lead)
