@@ -29,7 +29,7 @@ from steelyard.review.duty_store import append_duties, count_assigned, duties_af
 from steelyard.review.log import Places
 from steelyard.review.requests import AssignRows, MoveAssigned
 from steelyard.review.reviews import Reviews
-from steelyard.review.rows import WHOLE, Chosen, DraftRows, is_open
+from steelyard.review.rows import WHOLE, DraftRows, SelectedRows, is_open
 from steelyard.review.serializers import lock_draft, require_open
 from steelyard.review.service import DraftService, OpenDraft
 from steelyard.storage import State
@@ -321,7 +321,9 @@ def _names_of(caller: Caller, names: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(name.strip().lower() for name in names))
 
 
-def _check_unmoved(connection: Connection, draft_id: str, chosen: Chosen, places: Places) -> int:
+def _check_unmoved(
+    connection: Connection, draft_id: str, chosen: SelectedRows, places: Places
+) -> int:
     """Refuse rows that others decided or assigned since they were chosen; return the last duty."""
     duties = duties_after(connection, draft_id, chosen.n_duties)
     entries = rows.entries_after(connection, draft_id, chosen.revision)

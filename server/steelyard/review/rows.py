@@ -58,7 +58,7 @@ _decode_expected = decoder_of(dict[str, wire.ExpectedOutcome]).decode
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class SelectedRows:
     """The rows of a queue in order, and the state they were chosen in."""
 
     places: log.Places
@@ -161,7 +161,9 @@ class DraftRows:
             suspects=progress,
         )
 
-    def choose_of(self, caller: Caller, draft: OpenDraft, request: BulkEdit | AssignRows) -> Chosen:
+    def choose_of(
+        self, caller: Caller, draft: OpenDraft, request: BulkEdit | AssignRows
+    ) -> SelectedRows:
         """Return the rows of a queue that a filter holds for; it blocks."""
         queue = request.queue
         _, suspects = self._suspects.look(draft.at.manifest, is_requested=queue == "suspect")
@@ -189,7 +191,7 @@ class DraftRows:
         suspects: SuspectTable | None,
         *,
         only_reviews: bool,
-    ) -> Chosen:
+    ) -> SelectedRows:
         """Return the rows of a queue that a filter holds for, in order; it blocks.
 
         Every queue is counted.
@@ -230,7 +232,7 @@ class DraftRows:
                 places = places[np.argsort(-suspects.score[places], kind="stable")]
             elif queue == "audit":
                 places = sample[np.isin(sample, places, assume_unique=True)]
-        return Chosen(places, counts, revision, state, is_assigned, is_blind, n_duties)
+        return SelectedRows(places, counts, revision, state, is_assigned, is_blind, n_duties)
 
     def _prepare_bulk(
         self, caller: Caller, draft: OpenDraft, request: BulkEdit

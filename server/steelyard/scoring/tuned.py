@@ -74,7 +74,7 @@ class ArtifactManifest(Struct, frozen=True, omit_defaults=True, kw_only=True):
     reader: ArtifactReader | None = None
 
 
-class Chosen(NamedTuple):
+class HeadAsked(NamedTuple):
     """The head that answers a decision; the scorer below does where it is ``None``.
 
     ``logs`` are its log probabilities where they are known already; ``words_top`` is the top probability
@@ -164,12 +164,15 @@ class TunedScorer:
             for request, heads, base_request in zip(requests, chosen, base_requests, strict=True)
         ]
 
-    def choose(self, requests: Sequence[RenderedRequest]) -> list[list[Chosen]]:
+    def choose(self, requests: Sequence[RenderedRequest]) -> list[list[HeadAsked]]:
         """Return what answers each decision of each request."""
         heads = [[self.heads.find(decision) for decision in row.decisions] for row in requests]
         known = _answer_words(requests, heads) if len(requests) > 1 else {}
         chosen = [
-            [Chosen(head, known.get(at, {}).get(place)) for place, head in enumerate(request_heads)]
+            [
+                HeadAsked(head, known.get(at, {}).get(place))
+                for place, head in enumerate(request_heads)
+            ]
             for at, request_heads in enumerate(heads)
         ]
         if self.ladder is not None:
@@ -177,7 +180,9 @@ class TunedScorer:
         return chosen
 
     @staticmethod
-    def request_below(request: RenderedRequest, chosen: Sequence[Chosen]) -> RenderedRequest | None:
+    def request_below(
+        request: RenderedRequest, chosen: Sequence[HeadAsked]
+    ) -> RenderedRequest | None:
         """Return the part of a request that the lower scorer must answer; None where heads need none."""
         # Answers do not depend on the decisions beside them, so that leaving some out is the same.
         decisions = tuple(
@@ -190,7 +195,7 @@ class TunedScorer:
     def answer(
         self,
         request: RenderedRequest,
-        chosen: Sequence[Chosen],
+        chosen: Sequence[HeadAsked],
         below: Sequence[ScoredDecision],
         vectors: Mapping[str, NDArray[np.float32]],
     ) -> list[ScoredDecision]:
@@ -232,7 +237,7 @@ class TunedScorer:
             self.scorer.close()
 
     def _climb(
-        self, ladder: Ladder, requests: Sequence[RenderedRequest], chosen: list[list[Chosen]]
+        self, ladder: Ladder, requests: Sequence[RenderedRequest], chosen: list[list[HeadAsked]]
     ) -> None:
         """Put the answers of words in the place of heads, where words are sure of a text like theirs."""
         heads = [[ladder.find(decision) for decision in row.decisions] for row in requests]
@@ -244,7 +249,7 @@ class TunedScorer:
                 chosen[at][place] = chosen[at][place]._replace(words_top=p_top)
                 if steps and steps[place]:  # an explanation asks who answered the whole text
                     if steps[place] == 1:
-                        chosen[at][place] = Chosen(heads[at][place], logs, p_top, stands=True)
+                        chosen[at][place] = HeadAsked(heads[at][place], logs, p_top, stands=True)
                 elif ladder.is_sure(requests[at].decisions[place].kind, p_top):
                     sure.append((at, place, logs))
         # Of all contexts, which are hashed already.
@@ -252,10 +257,10 @@ class TunedScorer:
         for at, place, logs in sure:
             if near[at]:
                 words_top = chosen[at][place].words_top
-                chosen[at][place] = Chosen(heads[at][place], logs, words_top, stands=True)
+                chosen[at][place] = HeadAsked(heads[at][place], logs, words_top, stands=True)
 
     def _embed_contexts(
-        self, requests: Sequence[RenderedRequest], chosen: Sequence[Sequence[Chosen]]
+        self, requests: Sequence[RenderedRequest], chosen: Sequence[Sequence[HeadAsked]]
     ) -> dict[str, NDArray[np.float32]]:
         contexts = list(
             dict.fromkeys(
@@ -290,7 +295,7 @@ class TunedScorer:
         self,
         request: RenderedRequest,
         decision: RenderedDecision,
-        chosen: Chosen,
+        chosen: HeadAsked,
         scored: ScoredDecision | None,
         vector: NDArray[np.float32] | None,
     ) -> ScoredDecision:
@@ -339,7 +344,7 @@ def _answer_words(
     return answers
 
 
-def _route(chosen: Chosen, logs: NDArray[np.float32]) -> tuple[RouteStepScore, ...]:
+def _route(chosen: HeadAsked, logs: NDArray[np.float32]) -> tuple[RouteStepScore, ...]:
     """Return the steps of a ladder that were asked; the last one decided."""
     if chosen.words_top is None:
         return ()
