@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 import steelyard
 from steelyard.cli.main import main
+from steelyard.decisions.lint.service import lint_dict
 from steelyard.errors import InvalidRequestError
 from steelyard.named.files import read_file, write_file
 from steelyard.named.templates import list_templates
@@ -148,6 +149,8 @@ def test_a_decision_starts_from_a_template(run):
     listed = run("new", "--from", local=True)[1]
     for template in list_templates():
         assert len(template.examples) == 30
+        asked = {"context": template.examples[0].context, **template.questions}
+        assert lint_dict({name: asked[name] for name in ("context", "decisions")})["warnings"] == []
         assert {figures.decision for figures in template.measured} == set(
             template.examples[0].expected
         )
