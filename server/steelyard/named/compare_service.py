@@ -43,6 +43,7 @@ from steelyard.named.comparison_wire import (
 )
 from steelyard.named.content import read_stored
 from steelyard.named.served import unknown_decision, unknown_version
+from steelyard.named.service import who
 from steelyard.operations.holds import require_credit
 from steelyard.operations.idempotency import SECONDS_A_DAY
 from steelyard.operations.write import Write
@@ -133,6 +134,7 @@ class NamedComparisons(JobQueue[NamedComparison, ComparisonPage]):
                 "name": decision.name,
                 "dataset_id": None if at is None else at.dataset_id,
                 "dataset_version": None if at is None else at.version,
+                "made_by": who(caller),
                 "created_at": now,
                 "updated_at": now,
                 "from_number": before.number,

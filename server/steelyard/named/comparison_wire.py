@@ -227,6 +227,10 @@ class NamedComparison(Struct, frozen=True, kw_only=True):
     result: ComparisonResult | None
     error: str | None
     error_code: str | None
+    made_by: Annotated[
+        str | None,
+        Meta(description="An address of mail, a key's id, or the account; null of early ones."),
+    ] = None
     created_at: float
     updated_at: float
     warnings: Annotated[

@@ -123,6 +123,7 @@ named_comparisons = sa.Table(
     sa.Column("progress", sa.LargeBinary),
     sa.Column("result", sa.LargeBinary),
     sa.Column("error", sa.LargeBinary),
+    sa.Column("made_by", sa.Text),
     status_check(),
     sa.CheckConstraint("charge IN ('free', 'reserved', 'charged', 'released')", name="charge"),
     sa.Index(None, "account_id", "created_at"),

@@ -21,7 +21,7 @@ from steelyard.storage.tables import metadata, oldest_version
 #: The revision of the first release: older databases cannot be migrated.
 FIRST = "0024"
 #: The newest revision: that of the last file in ``migrations/versions``.
-HEAD = "0034"
+HEAD = "0035"
 #: The ``HEAD`` of the oldest version that works on the tables as the migrations leave them. A
 #: migration that removes anything in use raises it to the ``HEAD`` of the next one.
 OLDEST = FIRST

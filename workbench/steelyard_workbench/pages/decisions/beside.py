@@ -21,7 +21,7 @@ from steelyard_workbench.pages.decisions.judging import best_known
 from steelyard_workbench.pages.decisions.rules_form import write_fields, write_rules
 from steelyard_workbench.pages.playground.read_as import read_as_text
 from steelyard_workbench.parts.datasets.questions import questions_of
-from steelyard_workbench.parts.named.looking import Looked
+from steelyard_workbench.parts.named.looking import Looked, author
 
 _CSS = CARD_CSS + with_tokens(f"""
 .row {{ gap: 4px 12px; }}
@@ -47,13 +47,13 @@ def show_beside(looked: Looked) -> Viewable:
     first = _card(
         "Production",
         f"version {here.version}",
-        f"since {ago(since)}, by {by}",
+        f"since {ago(since)}, by {author(by)}",
         left + _figures(looked.of_version, result, 0),
     )
     if other is None:
         return _drawn(first)
     places = [each.alias for each in looked.decision.aliases if each.version == other.version]
-    about = f"made {ago(other.created_at)}, by {other.made_by}"
+    about = f"made {ago(other.created_at)}, by {author(other.made_by)}"
     second = _card(
         ", ".join(places).capitalize() or "Nowhere in use",
         f"version {other.version}",

@@ -11,16 +11,28 @@ from steelyard_workbench.kit.components.cards import card
 from steelyard_workbench.kit.components.facts import heading, table
 from steelyard_workbench.kit.components.numbers import ago, percent_text
 from steelyard_workbench.pages.decisions.share_slider import share_end
-from steelyard_workbench.parts.named.looking import Looked
+from steelyard_workbench.parts.named.looking import Looked, author
 
 _MOST = 12
+#: How a comparison is, or what it found.
+_HOW = {
+    "passed": "as good, or better",
+    "refused": "refused",
+    "inconclusive": "better or worse, too few rows to tell",
+    "queued": "waiting",
+    "running": "under way",
+    "cancelling": "being stopped",
+    "cancelled": "stopped",
+    "failed": "it failed",
+}
 
 
 def show_history(looked: Looked) -> Viewable:
     """Show the newest versions, comparisons, moves and shares."""
     events = sorted(_events(looked), key=lambda event: event[0], reverse=True)
     rows = [
-        (what, by, ago(at).replace(" ", "\N{NO-BREAK SPACE}")) for at, what, by in events[:_MOST]
+        (what, author(by), ago(at).replace(" ", "\N{NO-BREAK SPACE}"))
+        for at, what, by in events[:_MOST]
     ]
     return card(heading("History"), table(("what", "by", "when"), rows, label="History"))
 
@@ -31,8 +43,9 @@ def _events(looked: Looked) -> Iterator[tuple[float, str, str]]:
         text = _with(f"Version {version.version} made", version.note)
         yield version.created_at, text, version.made_by
     for each in looked.comparisons:
-        how = each.status if each.result is None else each.result.verdict
-        yield each.updated_at, f"{each.version} compared with {each.other}: {how}", ""
+        how = _HOW[each.status if each.result is None else each.result.verdict]
+        text = f"{each.version} compared with {each.other}: {how}"
+        yield each.updated_at, text, each.made_by or ""
     for move in looked.moves:
         yield move.created_at, _move_text(move), move.moved_by
     for share in looked.decision.shares:

@@ -10,6 +10,7 @@ from itertools import islice
 
 from steelyard.alarms.golden_wire import GoldenState
 from steelyard.alarms.wire import Alarm
+from steelyard.caller import LOCAL_ACCOUNT
 from steelyard.client import Client
 from steelyard.decision_log.wire import DecisionSeries, DecisionSummary
 from steelyard.decisions.named import MODEL_PREFIX, PRODUCTION
@@ -31,6 +32,16 @@ _ENOUGH_FEEDBACK = 50
 _MOST_MOVES, _MOST_COMPARISONS, _MOST_DRAFTS, _MOST_VERSIONS = 20, 20, 20, 50
 #: Decisions of a list whose last day is summed up.
 _MOST_SUMMED = 20
+
+
+def author(by: str) -> str:
+    """Return who made or moved something, in words where it is no address of mail.
+
+    >>> author("ada@example.org"), author("local"), author("key_01k6"), author("acct_01k6")
+    ('ada@example.org', 'this machine', 'a program', 'the server')
+    """
+    kinds = {LOCAL_ACCOUNT: "this machine", "key": "a program", "acct": "the server"}
+    return kinds.get(by.partition("_")[0], by)
 
 
 @dataclass(frozen=True, slots=True)
