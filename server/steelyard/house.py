@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast, get_type_hints
 
 from sqlalchemy import Column, Connection
@@ -49,6 +50,8 @@ class House:
     queues: tuple[type[Any], ...] = ()
     #: Returns the models that an account's unfinished jobs of all rooms use.
     model_uses: Callable[[Connection, str], Iterable[ModelUse]] = lambda *_: ()
+    #: Copies the home into a new folder of one, and tells how many files of how many are copied.
+    back_up: Callable[[Path, Callable[[int, int], None]], object] = lambda *_: None
 
     def add(self, *services: object) -> None:
         """Add services, which rooms find by their classes."""

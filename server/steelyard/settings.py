@@ -121,6 +121,11 @@ class Settings:
         "Directory of this server's files: the state and, while it runs, `serve.json` with its "
         "address. Unset: `steelyard` in the user's data directory.",
     )
+    backups: Path | None = _setting(  # noqa: RUF009  # it makes a field
+        None,
+        "Folder of backups of `home`, best on another disk. Unset: one beside `home`, named as it is "
+        "with `.backups` added.",
+    )
     state_url: str | None = _setting(
         None,
         "Database of the state: `sqlite:///PATH` or `postgresql+psycopg://…`. Unset: "

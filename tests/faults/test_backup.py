@@ -172,6 +172,19 @@ def test_a_restored_home_is_the_one_that_was_copied(home: Path, copy: Path) -> N
     assert restored.stat().st_mode & 0o077 == 0
     with steelyard.embed(restored, engine="hashing") as server:
         assert len(httpx.get(f"{server.url}/v1/datasets").json()["data"]) == 1
+        # One that the server makes of itself is followed as a job, which the copy does not go on with.
+        operator = server.client.operator
+        assert operator.backups().data == []
+        assert operator.back_up().task.status == "running"
+        wait_until(lambda: operator.backups().task.status == "succeeded")
+        [newest] = operator.backups().data
+        assert newest.files == len(files_below(copy)) - 1
+        [job] = server.client.jobs.all()
+        assert (job.name, job.ended) == ("backup of the home", "succeeded")
+    kept, again = restored.with_name("restored.backups"), home.with_name("again")
+    run_well("restore", kept / newest.name, "--home", again)
+    with steelyard.embed(again, engine="hashing") as server:
+        assert server.client.operator.backups().task is None
 
 
 def test_a_home_with_data_is_only_replaced_by_force_and_then_kept(home: Path, copy: Path) -> None:

@@ -13,26 +13,32 @@ import os
 import shutil
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path, PurePosixPath
 
 import msgspec
-from msgspec import Struct
 from sqlalchemy import NullPool, create_engine
 
 from steelyard.app.stored_files import CheckedFile, find_files, named_in
+from steelyard.backups.copies import (
+    MANIFEST,
+    BackupEntry,
+    BackupError,
+    BackupManifest,
+    decode_manifest,
+    places_of,
+    whole_copies,
+)
 from steelyard.durable import flush
-from steelyard.settings import Settings, frames_url_of, home_of
+from steelyard.settings import Settings, home_of
 from steelyard.storage.damage import damage_of_database
 from steelyard.storage.frame_store import open_store
-from steelyard.storage.home import make_home, sqlite_url, state_path_of
+from steelyard.storage.home import make_home, sqlite_url
 from steelyard.storage.locks import is_in_use
 from steelyard.storage.migrate import HEAD, revision_of
 from steelyard.version import __version__
-from steelyard.wire.decoding import decode
 
-MANIFEST = "manifest.json"
 _FORMAT = 1
 _STATE, _FRAMES = "state.sqlite", "frames"
 #: What of a home is no file of the state and is kept all the same: which samples were loaded.
@@ -42,29 +48,14 @@ _CHUNK_BYTES = 4 * 1024 * 1024
 _TRIES = 3
 
 
-class BackupError(Exception):
-    """A copy that cannot be made, used or put where it should go."""
+def make_backup(
+    settings: Settings, folder: Path, on_file: Callable[[int, int], None] = lambda *_: None
+) -> tuple[Path, BackupManifest]:
+    """Copy a home into a new folder of the one given; its server may run.
 
-
-class BackupEntry(Struct, frozen=True):
-    """The expected size and hash of a file in a copy."""
-
-    bytes: int
-    sha256: str
-
-
-class BackupManifest(Struct, frozen=True, kw_only=True):
-    """The files of a copy, each by its path."""
-
-    format: int
-    version: str
-    made_at: float
-    files: dict[str, BackupEntry]
-
-
-def make_backup(settings: Settings, folder: Path) -> tuple[Path, BackupManifest]:
-    """Copy a home into a new folder of the one given; its server may run."""
-    state_path, frames = _places(settings)
+    ``on_file`` takes how many files are copied, and of how many.
+    """
+    state_path, frames = places_of(settings)
     home = home_of(settings).absolute()
     if not state_path.exists():
         raise BackupError(f"{state_path} is not there: nothing was stored in {home} yet.")
@@ -72,14 +63,14 @@ def make_backup(settings: Settings, folder: Path) -> tuple[Path, BackupManifest]
     if folder.resolve().is_relative_to(home.resolve()):
         raise BackupError(f"{folder} is in the home that it is to be a copy of; choose another.")
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    before = max(_whole_copies(folder), default=None)
+    before = max(whole_copies(folder), default=None)
     copy = folder / time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     try:
         copy.mkdir(mode=0o700)
     except FileExistsError:
         raise BackupError(f"{copy} is there already; try again in a second.") from None
     try:
-        files = _copy_named(state_path, frames, copy, before)
+        files = _copy_named(state_path, frames, copy, before, on_file)
         for mark in sorted((home / _SAMPLES).glob("*")):
             place = f"{_SAMPLES}/{mark.name}"
             files[place] = _copy_file(mark, copy / place)
@@ -100,7 +91,7 @@ def find_backup(folder: Path) -> Path:
     folder = folder.expanduser().absolute()
     if (folder / MANIFEST).exists():
         return folder
-    newest = max(_whole_copies(folder), default=None)
+    newest = max(whole_copies(folder), default=None)
     if newest is None:
         raise BackupError(
             f"{folder} holds no whole backup: none in it has a {MANIFEST}, which is written last."
@@ -111,7 +102,7 @@ def find_backup(folder: Path) -> Path:
 def check_backup(copy: Path) -> BackupManifest:
     """Read every file of a copy and hold it against the manifest."""
     try:
-        manifest = decode((copy / MANIFEST).read_bytes(), BackupManifest)
+        manifest = decode_manifest((copy / MANIFEST).read_bytes())
     except (OSError, msgspec.DecodeError) as error:
         raise BackupError(f"{copy / MANIFEST} cannot be read; use another backup.") from error
     if manifest.format != _FORMAT:
@@ -139,7 +130,7 @@ def check_backup(copy: Path) -> BackupManifest:
 def restore_backup(settings: Settings, copy: Path, *, force: bool = False) -> Path | None:
     """Put a copy in the place of a home; returns where the old home is now, if there was one."""
     home = home_of(settings).absolute()
-    if _places(settings) != (home / _STATE, home / _FRAMES):
+    if places_of(settings) != (home / _STATE, home / _FRAMES):
         raise BackupError(
             "A backup is restored into a home as a whole; unset STEELYARD_STATE_URL and "
             "STEELYARD_FRAMES_URL."
@@ -176,35 +167,18 @@ def restore_backup(settings: Settings, copy: Path, *, force: bool = False) -> Pa
     return aside
 
 
-def _places(settings: Settings) -> tuple[Path, Path]:
-    """Return where the state and the frames are, which must be files of this machine."""
-    elsewhere = []
-    state_path = state_path_of(settings)
-    if state_path is None:
-        elsewhere.append("its database is copied with pg_dump")
-    frames = frames_url_of(settings)
-    if "://" in frames:
-        elsewhere.append("its object store is kept by the store's own versioning")
-    if state_path is None or elsewhere:
-        raise BackupError(
-            f"This home is not in files of its own: {', and '.join(elsewhere)}. The page on backups "
-            "for operators says how, step by step."
-        )
-    return state_path, Path(frames).absolute()
-
-
-def _whole_copies(folder: Path) -> list[Path]:
-    return [path.parent for path in folder.glob(f"*/{MANIFEST}")]
-
-
 def _copy_named(
-    state_path: Path, frames: Path, copy: Path, before: Path | None
+    state_path: Path,
+    frames: Path,
+    copy: Path,
+    before: Path | None,
+    on_file: Callable[[int, int], None],
 ) -> dict[str, BackupEntry]:
     """Copy the database and the files it names; again where one was removed meanwhile."""
     wrong: list[str] = []
     for _ in range(_TRIES):
         state = _copy_state(state_path, copy / _STATE)
-        files, wrong = _copy_files(copy, frames, before)
+        files, wrong = _copy_files(copy, frames, before, on_file)
         if not wrong:
             return {_STATE: state, **files}
     raise BackupError(
@@ -232,23 +206,25 @@ def _copy_state(state_path: Path, target: Path) -> BackupEntry:
 
 
 def _copy_files(
-    copy: Path, frames: Path, before: Path | None
+    copy: Path, frames: Path, before: Path | None, on_file: Callable[[int, int], None]
 ) -> tuple[dict[str, BackupEntry], list[str]]:
     """Copy the files that the copied database names; return them, and the missing or damaged ones."""
     files: dict[str, BackupEntry] = {}
     wrong = []
-    for file, stored, problem in _named_files(copy / _STATE, frames):
+    named = list(_named_files(copy / _STATE, frames))
+    for n_copied, (file, stored, problem) in enumerate(named):
+        on_file(n_copied, len(named))
         if stored is None or problem is not None:
             wrong.append(f"{file.room}/{file.sha256}, of {file.needed_by}, {problem}")
             continue
-        place = f"{_FRAMES}/{stored.path}"
-        entry = None if before is None else _share(before / place, copy / place, file.sha256)
+        target = f"{_FRAMES}/{stored.path}"
+        entry = None if before is None else _share(before / target, copy / target, file.sha256)
         try:
-            entry = entry or _copy_file(Path(stored.store.path_of(stored.name)), copy / place)
+            entry = entry or _copy_file(Path(stored.store.path_of(stored.name)), copy / target)
         except FileNotFoundError:
             wrong.append(f"{stored.path}, of {file.needed_by}, is missing")
             continue
-        files[place] = entry
+        files[target] = entry
         if entry.sha256 != file.sha256:
             wrong.append(f"{stored.path}, of {file.needed_by}, is not what was written")
     return files, wrong
@@ -310,6 +286,9 @@ def _fill(target: Path, copy: Path, manifest: BackupManifest) -> None:
                 f"{copy} is not whole: {file.room}/{file.sha256}, of {file.needed_by}, {problem}. Use "
                 "another backup."
             )
+    with contextlib.closing(sqlite3.connect(partial_state)) as state, state:
+        # The backup that made the copy runs in it; here it is over.
+        state.execute("DELETE FROM model_setups WHERE kind = 'backup'").close()
     _flush_folders(target)
     partial_state.rename(target / _STATE)
     flush(target)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from contextlib import ExitStack
 
+from steelyard.app.backup import make_backup
 from steelyard.app.rooms import job_queues, model_uses, names_of_decisions
 from steelyard.house import House
 from steelyard.ledger.prices import Prices
@@ -57,6 +58,7 @@ def open_house(
         decisions=names_of_decisions(),
         queues=job_queues(),
         model_uses=model_uses,
+        back_up=functools.partial(make_backup, settings),
     )
     house.add(settings, state, StateProbe(state, write_probe), declarations)
     house.add(models, Engines(bases, host))

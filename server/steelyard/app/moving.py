@@ -20,9 +20,9 @@ from pyarrow import fs
 from sqlalchemy import Connection, NullPool, func, inspect, select, text
 from sqlalchemy.exc import SQLAlchemyError
 
-from steelyard.app.backup import BackupError
 from steelyard.app.foundation import open_frames
 from steelyard.app.stored_files import StoredFile, find_files, named_in
+from steelyard.backups.copies import BackupError
 from steelyard.durable import flush
 from steelyard.settings import Settings, frames_url_of
 from steelyard.storage import migrate

@@ -10,6 +10,7 @@ from sqlalchemy import Column, Connection
 
 from steelyard.accounts.room import ROOM as ACCOUNTS
 from steelyard.alarms.room import ROOM as ALARMS
+from steelyard.backups.room import ROOM as BACKUPS
 from steelyard.billing.room import ROOM as BILLING
 from steelyard.bulk.room import ROOM as BULK
 from steelyard.datasets.room import ROOM as DATASETS
@@ -64,6 +65,7 @@ ROOMS: tuple[Room, ...] = (
     ACCOUNTS,
     BILLING,
     PEOPLE,
+    BACKUPS,
 )
 
 

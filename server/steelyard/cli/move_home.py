@@ -39,8 +39,8 @@ def command(*, place: str, object_store: str | None, **options: str | None) -> N
     Every copied row and file is compared with its original. A move that is cut short can be started
     again and copies only the rest. The home stays as it is: start no server on it any more.
     """
-    from steelyard.app.backup import BackupError
     from steelyard.app.moving import move_home
+    from steelyard.backups.copies import BackupError
     from steelyard.settings import frames_url_of, read_settings
 
     settings = read_settings(options)

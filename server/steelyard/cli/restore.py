@@ -29,7 +29,8 @@ def command(ctx: click.Context, /, *, folder: Path, home: str | None, force: boo
     No server may run on the home. The whole copy is checked before anything is written, and the
     restored home is checked again at the end, as `steelyard doctor --deep` does.
     """
-    from steelyard.app.backup import BackupError, find_backup, restore_backup
+    from steelyard.app.backup import find_backup, restore_backup
+    from steelyard.backups.copies import BackupError
     from steelyard.cli.doctor import show_finding
     from steelyard.cli.state_checkup import check_state
     from steelyard.settings import home_of, read_settings

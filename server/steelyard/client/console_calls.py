@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import UNSET, UnsetType
 
 from steelyard.accounts.wire import AccountSummary, ApiKey
+from steelyard.backups.wire import BackupList
 from steelyard.billing.wire import (
     EndedTopUp,
     NewPurchase,
@@ -316,3 +317,13 @@ def clear_notice(notice_id: str) -> Call[ClearedNotice]:
 @route("GET /v1/operator/models", ConnectedModelList)
 def connected_models() -> Call[ConnectedModelList]:
     """Return the models that answer on other servers: ``GET /v1/operator/models``."""
+
+
+@route("GET /v1/backups", BackupList)
+def backups() -> Call[BackupList]:
+    """Return the backups of the server's home, the newest first: ``GET /v1/backups``."""
+
+
+@route("POST /v1/backups", BackupList)
+def back_up(*, idempotency_key: str | None = None) -> Call[BackupList]:
+    """Begin a backup of the server's home, and return at once: ``POST /v1/backups``."""

@@ -110,7 +110,7 @@ class MemberResource(Resource[Mode]):
 
 
 class OperatorResource(Resource[Mode]):
-    """Every account, payments to look into, and connected models: ``client.operator``."""
+    """Every account, payments to look into, connected models and backups: ``client.operator``."""
 
     accounts = pages(console_calls.accounts_page)
     add_credit = method(console_calls.add_credit)
@@ -118,6 +118,8 @@ class OperatorResource(Resource[Mode]):
     notices = method(console_calls.notices)
     clear_notice = method(console_calls.clear_notice)
     models = method(console_calls.connected_models)
+    backups = method(console_calls.backups)
+    back_up = method(console_calls.back_up)
 
 
 class BillingResource(Resource[Mode]):

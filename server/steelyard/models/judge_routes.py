@@ -20,17 +20,17 @@ from steelyard.models.setup_wire import ModelSetup, ModelSetupPage, ModelSetupsQ
 from steelyard.models.setups import ModelSetups
 
 
-def _check_operator(call: Call) -> None:
+def check_operator(call: Call) -> None:
     """Refuse a key that is not an operator's; sessions were checked already."""
     if call.caller.session is None and not call.caller.is_operator:
         raise KeyScopeError(
-            "Judges and routes are set up by whoever runs this server: sign in as an operator, or call with a key "
+            "This is for operators of the server: sign in as one, or call with a key "
             "of scope full of the account local."
         )
 
 
 _route = functools.partial(
-    row, access=Access.KEYED, tags=("models",), for_operators=True, check=_check_operator
+    row, access=Access.KEYED, tags=("models",), for_operators=True, check=check_operator
 )
 _BUSY = (
     errors.NotFoundError,

@@ -10,7 +10,7 @@ from steelyard.evaluations.wire import Change
 from steelyard.wire.limits import MAX_THOUGHT_TOKENS, THOUGHT_TOKENS
 from steelyard.wire.measures import Measure
 
-TaskKind = Literal["download", "check", "calibrate", "fit", "qualify"]
+TaskKind = Literal["download", "check", "calibrate", "fit", "qualify", "backup"]
 TaskStatus = Literal["running", "succeeded", "failed"]
 
 
@@ -21,7 +21,10 @@ class SetupTask(Struct, frozen=True, kw_only=True):
     status: TaskStatus
     done: Annotated[
         int,
-        Meta(description="Bytes of a download, rows of a calibration, a qualification or a fit."),
+        Meta(
+            description="Bytes of a download, files of a backup, rows of a calibration, a qualification or a "
+            "fit."
+        ),
     ] = 0
     total: Annotated[int, Meta(description="Of these; 0 while that is not known.")] = 0
     error: Annotated[str | None, Meta(description="Why it failed.")] = None

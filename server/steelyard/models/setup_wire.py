@@ -27,13 +27,16 @@ class ModelSetup(Shown, Struct, frozen=True, kw_only=True):
     id: str
     object: Literal["model.setup"] = "model.setup"
     kind: TaskKind
-    name: Annotated[str, Meta(description="The model or the route.")]
+    name: Annotated[str, Meta(description="The model, the route, or `the home`.")]
     status: Literal["queued", "running", "cancelling", "cancelled", "succeeded", "failed"]
     dataset_id: str | None
     dataset_version: int | None
     done: Annotated[
         int,
-        Meta(description="Bytes of a download, rows of a calibration, a qualification or a fit."),
+        Meta(
+            description="Bytes of a download, files of a backup, rows of a calibration, a qualification or a "
+            "fit."
+        ),
     ]
     total: Annotated[int, Meta(description="Of these; 0 while that is not known.")]
     created_at: float
@@ -43,13 +46,13 @@ class ModelSetup(Shown, Struct, frozen=True, kw_only=True):
     @property
     def summary(self) -> JobSummary:
         """The setup as a list of jobs has it."""
-        unit = "bytes" if self.kind == "download" else "rows"
+        unit = {"download": "bytes", "backup": "files"}.get(self.kind, "rows")
         step = JobStep(phase=self.kind, step=self.done, steps=self.total, unit=unit)
         return summary_of(
             SETUP,
             self,
             f"{self.kind} of {self.name}",
-            models=[self.name],
+            models=[] if self.kind == "backup" else [self.name],
             progress=step if self.status in ("running", "cancelling") else None,
             ended=None,
             why=self.error,

@@ -36,7 +36,7 @@ _Answer = TypeVar("_Answer")
 _Struct = TypeVar("_Struct", bound=Struct)
 
 #: Kinds of tasks that always do the same: begun again, the one that runs goes on.
-_RESUMED: frozenset[TaskKind] = frozenset(("download", "check"))
+_RESUMED: frozenset[TaskKind] = frozenset(("download", "check", "backup"))
 _STOPPED = "Stopped. What was done so far stays; start it again."
 
 SETUPS = JobStore(SETUP, table=model_setups, advice="look at GET /v1/setups", is_priced=False)

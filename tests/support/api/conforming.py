@@ -74,7 +74,7 @@ def _is_answered(route: Route, with_security: bool) -> bool:
         return False
     # Without accounts there is no money either, and with them models are an operator's to connect.
     if with_security:
-        return not route.path.startswith(("/v1/judges", "/v1/routes"))
+        return not route.path.startswith(("/v1/backups", "/v1/judges", "/v1/routes"))
     return route.access is not Access.CONSOLE and AccountsOffError not in route.errors
 
 

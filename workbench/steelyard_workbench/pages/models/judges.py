@@ -30,12 +30,12 @@ from steelyard_workbench.kit.components.numbers import (
     percent_text,
     share_text,
 )
-from steelyard_workbench.kit.components.progress_bar import ProgressBar
 from steelyard_workbench.kit.components.side_by_side import side_by_side
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.personal import Section
 from steelyard_workbench.kit.states import empty, verdict, with_details
+from steelyard_workbench.parts.setup_tasks import DOING, show_task, size_text, so_far
 
 _ABOUT = (
     "A reader is a small model that answers a yes/no about a text in tens of milliseconds. A judge is a "
@@ -51,13 +51,6 @@ _FILES = (
     "stands here as a card too."
 )
 _NOT_MEASURED = "not measured by us"
-_DOING = {
-    "download": "Downloading",
-    "check": "Checking",
-    "calibrate": "Calibrating",
-    "fit": "Fitting",
-    "qualify": "Qualifying",
-}
 _ABOUT_THINKING = (
     "Where the top probability of its first answer is below a bound, it writes before it answers again. "
     "Each change ends its calibration and qualifications; Calibrate then measures gain and cost of thinking."
@@ -142,10 +135,10 @@ class JudgeSection(Section):
         ms = None if judge.check is None else judge.check.p50_ms
         speed = "Speed not measured here" if ms is None else f"{ms:,.0f} ms an answer"
         measured = judge.measured or _NOT_MEASURED
-        so_far = "" if task is None else f"{_so_far(task)}{self._time_left(judge.name, task)}"
+        progress = "" if task is None else f"{so_far(task)}{self._time_left(judge.name, task)}"
         # Exact measures stand in the hint.
         quality = measured.partition(", log loss")[0].capitalize()
-        lines = (size, judge.licence, speed, quality, so_far)
+        lines = (size, judge.licence, speed, quality, progress)
         label = "Look" if judge.connected or task else "Set it up"
         if task is None and not judge.downloaded:
             label = f"Get it, {_size_of(judge)}".removesuffix(", ")
@@ -368,35 +361,6 @@ def show_qualifications(listed: QualificationList) -> Viewable:
     )
 
 
-def show_task(task: SetupTask) -> list[Viewable]:
-    """Show how far something is, or why it failed; nothing once it succeeded."""
-    if task.status == "failed":
-        title = f"{_DOING[task.kind]} failed."
-        return [verdict("bad", title, escape_markdown(task.error or ""))]
-    if task.status == "succeeded":
-        return []
-    share = round(100 * task.done / task.total) if task.total else None
-    so_far = _so_far(task)
-    bar = ProgressBar(
-        label=so_far,
-        sizing_mode="stretch_width",
-        value=-1 if share is None else share,
-    )
-    return [small_text(so_far), bar]
-
-
-def _so_far(task: SetupTask) -> str:
-    """Return a running task and its progress."""
-    if not task.total:
-        return f"{_DOING[task.kind]} …"
-    amount = (
-        f"{task.done / 1e9:.2f} of {task.total / 1e9:.2f} GB"
-        if task.kind == "download"
-        else f"{task.done:,} of {task.total:,} rows"
-    )
-    return f"{_DOING[task.kind]}: {amount}"
-
-
 def _comes_first(judge: Judge) -> bool:
     return bool(judge.recommended or judge.downloaded or judge.connected or _runs(judge))
 
@@ -455,10 +419,7 @@ def _show_effect(effect: ThinkingEffect) -> list[Viewable]:
 
 
 def _size_of(judge: Judge) -> str:
-    if not judge.bytes:
-        return ""
-    is_large = judge.bytes >= 1e9
-    return f"{judge.bytes / 1e9:.1f} GB" if is_large else f"{judge.bytes / 1e6:.0f} MB"
+    return size_text(judge.bytes) if judge.bytes else ""
 
 
 def _quality_of(judge: Judge) -> str:
@@ -468,7 +429,7 @@ def _quality_of(judge: Judge) -> str:
 
 def _state_of(judge: Judge) -> str:
     if _runs(judge) and judge.task is not None:
-        return _DOING[judge.task.kind].lower()
+        return DOING[judge.task.kind].lower()
     if not judge.downloaded:
         return "not here"
     if not judge.connected:

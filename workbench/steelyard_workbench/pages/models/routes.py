@@ -24,8 +24,8 @@ from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.personal import Section
 from steelyard_workbench.kit.problems import needed
 from steelyard_workbench.kit.states import empty, verdict
-from steelyard_workbench.pages.models.judges import show_task
 from steelyard_workbench.parts.datasets.names import dataset_options
+from steelyard_workbench.parts.setup_tasks import show_task
 
 _ABOUT = (
     "A combined model asks a cheap one first, and a stronger one for what the cheap one is not sure of. Rows "

@@ -15,6 +15,7 @@ from steelyard_workbench.pages.operator.server_state import (
     NoticeSection,
     TransferSection,
 )
+from steelyard_workbench.parts.backup import BackupSection
 
 _NOT = with_details(
     "**This page is for operators of the server.** Whoever runs it makes one.",
@@ -29,6 +30,9 @@ class OperatorPage(PersonalPage):
     title = "Operator"
     summary = "The accounts of this server, their credit, and what payments and models need."
 
+    look_ms = 1500
+    backup: BackupSection | None = None
+
     def why_not(self, who: CurrentSession) -> str:
         """Return why the user may not see it."""
         return "" if who.user.is_operator else _NOT
@@ -40,7 +44,9 @@ class OperatorPage(PersonalPage):
         self.accounts = AllAccounts(session, visit)
         self.transfers = TransferSection(session, visit)
         self.notices = NoticeSection(session, visit)
+        self.backup = BackupSection(session, visit)
         return [
+            self.section(self.backup),
             heading("Accounts"),
             self.section(self.accounts),
             heading("Bank transfers"),
@@ -52,3 +58,8 @@ class OperatorPage(PersonalPage):
             heading("Limits"),
             self.section(LimitSection(session, visit)),
         ]
+
+    async def look(self) -> None:
+        """Bring a backup that goes on up to date."""
+        if self.backup is not None:
+            await self.backup.look()

@@ -21,6 +21,7 @@ from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.page import Page
 from steelyard_workbench.kit.states import empty, verdict
+from steelyard_workbench.parts.backup import BackupSection
 from steelyard_workbench.parts.balance import usd
 from steelyard_workbench.parts.limits import show_limits
 
@@ -45,6 +46,7 @@ class SettingsPage(Page):
 
     slug = "settings"
     title = "Settings"
+    look_ms = 1500
 
     def build(self) -> list[Viewable]:
         """Return a person's settings, then those of the server."""
@@ -62,7 +64,21 @@ class SettingsPage(Page):
             self.part(Loaded("The account", self.client.account.get, show_account)),
             heading("Keys of programs"),
             self.part(Loaded("The keys", self._keys, self._show_keys)),
+            *self._backup(),
         ]
+
+    def _backup(self) -> list[Viewable]:
+        """Return the backups where nobody signs in; else they are on the page of operators."""
+        self.backup = None if self.session.is_signed_in else BackupSection(self.session, self.visit)
+        if self.backup is None:
+            return []
+        self.parts += self.backup.parts
+        return [self.backup.__panel__()]
+
+    async def look(self) -> None:
+        """Bring a backup that goes on up to date."""
+        if self.backup is not None:
+            await self.backup.look()
 
     def _show_keys(self, keys: list[ApiKey]) -> Viewable:
         if keys:

@@ -1,0 +1,59 @@
+"""How far a download, a check, a calibration or a backup is, which the server does for an operator."""
+
+from __future__ import annotations
+
+from panel.viewable import Viewable
+
+from steelyard.models.judge_wire import SetupTask
+from steelyard_workbench.kit.basics import small_text
+from steelyard_workbench.kit.components.progress_bar import ProgressBar
+from steelyard_workbench.kit.escaping import escape_markdown
+from steelyard_workbench.kit.states import verdict
+
+DOING = {
+    "download": "Downloading",
+    "check": "Checking",
+    "calibrate": "Calibrating",
+    "fit": "Fitting",
+    "qualify": "Qualifying",
+    "backup": "Backing up",
+}
+
+
+def show_task(task: SetupTask) -> list[Viewable]:
+    """Show how far something is, or why it failed; nothing once it succeeded."""
+    if task.status == "failed":
+        title = f"{DOING[task.kind]} failed."
+        return [verdict("bad", title, escape_markdown(task.error or ""))]
+    if task.status == "succeeded":
+        return []
+    share = round(100 * task.done / task.total) if task.total else None
+    text = so_far(task)
+    bar = ProgressBar(
+        label=text,
+        sizing_mode="stretch_width",
+        value=-1 if share is None else share,
+    )
+    return [small_text(text), bar]
+
+
+def so_far(task: SetupTask) -> str:
+    """Return a running task and its progress."""
+    if not task.total:
+        return f"{DOING[task.kind]} …"
+    unit = "files" if task.kind == "backup" else "rows"
+    amount = (
+        f"{task.done / 1e9:.2f} of {task.total / 1e9:.2f} GB"
+        if task.kind == "download"
+        else f"{task.done:,} of {task.total:,} {unit}"
+    )
+    return f"{DOING[task.kind]}: {amount}"
+
+
+def size_text(n_bytes: int) -> str:
+    """Return a size in words.
+
+    >>> size_text(12_300_000), size_text(2_100_000_000)
+    ('12 MB', '2.1 GB')
+    """
+    return f"{n_bytes / 1e9:.1f} GB" if n_bytes >= 1e9 else f"{n_bytes / 1e6:.0f} MB"
