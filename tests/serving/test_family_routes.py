@@ -481,6 +481,7 @@ def test_rows_measured_by_the_fine_tune_are_not_scored_again(client):
     (evaluation,) = submitted["data"]
     assert evaluation["training_job_id"] == family["jobs"][-1]["id"]
     assert evaluation["status"] == "succeeded"
+    assert "latency_ms" in evaluation["metrics"]
 
 
 def test_a_family_that_was_deleted_is_gone(client):

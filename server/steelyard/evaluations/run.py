@@ -31,7 +31,7 @@ from steelyard.evaluations.measuring import SUPERVISION, measure_file
 from steelyard.evaluations.models import EvaluatedModels
 from steelyard.evaluations.partitions import RowShare
 from steelyard.evaluations.prediction_columns import Prediction
-from steelyard.evaluations.rows import ReadyRow, RowRenderer
+from steelyard.evaluations.rows import ReadyRow, RowRenderer, asked_alone
 from steelyard.evaluations.tables import evaluations
 from steelyard.jobs.store import PendingJob
 from steelyard.jobs.work import LostRunError, Run, TableWork
@@ -46,8 +46,6 @@ EVALUATION = "evaluation"
 WINDOW_ROWS = 2048
 #: Seconds between two commits of progress.
 COMMIT_S = 1.0
-#: Rows of a window that a model of this server is asked one at a time, to time them.
-_TIMED_ROWS = 8
 #: The owner of rows that are scored for no account in particular.
 _WORKER_ADDRESS = "worker"
 
@@ -291,8 +289,7 @@ def _turns(
     asked about a few of all lengths alone.
     """
     if not model.is_connected:
-        every = -(-len(window) // _TIMED_ROWS)
-        alone = slice(every // 2, None, every)
+        alone = asked_alone(len(window))
         yield window[alone], 1, True
         del window[alone]
     yield window[::-1], model.queue.max_queue, model.is_connected

@@ -14,6 +14,7 @@ from steelyard.families.fine_tuning.service import FineTuneJobs
 from steelyard.families.lineage_store import LineageStore
 from steelyard.families.opening import EVENTS, FOLDER, jobs_folder, open_base, open_families
 from steelyard.families.routes import ROUTES
+from steelyard.families.tuned import TunedModels
 from steelyard.house import House
 from steelyard.jobs.work import Work
 from steelyard.room import Room, files_of, jobs_of
@@ -29,6 +30,7 @@ def _open_runs(
     lineages: LineageStore,
     tuning_rows: TuningRows,
     artifacts: ArtifactStore,
+    tuned: TunedModels,
 ) -> Work:
     from steelyard.families.fine_tuning.bases import TrainerBases
     from steelyard.families.fine_tuning.held_out import HeldOutEvaluations
@@ -47,7 +49,7 @@ def _open_runs(
         find_base=models.find,
         reader_for=bases.reader_for,
         threads=house.settings.threads,
-        held_out=HeldOutEvaluations(house.frames("evaluations"), datasets, models),
+        held_out=HeldOutEvaluations(house.frames("evaluations"), datasets, models, tuned),
         dataset_files=house.frames("datasets"),
     )
 

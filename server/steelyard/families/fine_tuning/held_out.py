@@ -6,7 +6,10 @@ compared and found again like any other, and those rows are not scored a second 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import msgspec
@@ -17,16 +20,16 @@ from sqlalchemy import Connection
 
 from steelyard.datasets.service import DatasetService
 from steelyard.datasets.version_service import DatasetAt
-from steelyard.errors import NotMeasurableError
+from steelyard.errors import NotMeasurableError, SteelyardError
 from steelyard.evaluations import predictions as frames
 from steelyard.evaluations import store as rows
 from steelyard.evaluations.measures.records import Supervision, UnmeasurableError
 from steelyard.evaluations.measures.summary import evaluation_detail
 from steelyard.evaluations.measuring import step_shares
 from steelyard.evaluations.prediction_columns import SCHEMA, effort_of, records_of
-from steelyard.evaluations.rows import RowRenderer, slices_of
+from steelyard.evaluations.rows import ReadyRow, RowRenderer, asked_alone, slices_of
 from steelyard.families.lineage.lineage import FamilyModel, FineTune, adapter_of
-from steelyard.families.tuned import tuned_evaluation_key
+from steelyard.families.tuned import TunedModels, tuned_evaluation_key
 from steelyard.ids import new_id
 from steelyard.serving.registry import ModelRegistry
 from steelyard.storage.frame_store import FrameStore, raised_as_unavailable
@@ -35,15 +38,28 @@ from steelyard.storage.frame_store import FrameStore, raised_as_unavailable
 class HeldOutEvaluations:
     """Makes evaluations of held-out records."""
 
-    def __init__(self, store: FrameStore, datasets: DatasetService, models: ModelRegistry) -> None:
-        self._store = store
-        self._datasets = datasets
-        self._models = models
+    def __init__(
+        self,
+        store: FrameStore,
+        datasets: DatasetService,
+        models: ModelRegistry,
+        tuned: TunedModels,
+    ) -> None:
+        self._store, self._datasets = store, datasets
+        self._models, self._tuned = models, tuned
 
     def make(
-        self, job: FineTune, account_id: str, at: DatasetAt, artifact_sha256: str, records: Path
+        self,
+        job: FineTune,
+        account_id: str,
+        at: DatasetAt,
+        artifact_sha256: str,
+        records: Path,
+        model: FamilyModel | None = None,
     ) -> dict[str, Any] | None:
         """Store the predictions of a fine-tune's model and their measures; it blocks.
+
+        A ``model`` whose artifact is stored is asked a few rows, to time them.
 
         ``None`` when no decision was scored, or rows were left out that the model's ancestors
         was trained on: an evaluation is of every row.
@@ -61,25 +77,28 @@ class HeldOutEvaluations:
             for place, row in enumerate(self._datasets.evaluation_rows(at))
         ]
         places = scored["row"].to_pylist()
+        times = {} if model is None else self._time(model, artifact_sha256, ready)
         table = pa.table(
             {
                 **{name: scored[name] for name in SCHEMA.names if name in scored.schema.names},
                 "context_tokens": [ready[place].context_tokens for place in places],
                 "facets": [ready[place].facets for place in places],
                 "input_tokens": [ready[place].input_tokens for place in places],
-                # A fine-tune's records have no answer's time, and no reader.
-                **{
-                    name: pa.nulls(len(places), pa.float64()) for name in ("latency_ms", "unstated")
-                },
+                "latency_ms": pa.array(map(times.get, places), pa.float64()),
+                # A fine-tune's records have no reader.
+                "unstated": pa.nulls(len(places), pa.float64()),
             }
         )
         table = table.select(SCHEMA.names).cast(SCHEMA)
         supervision: Supervision = "targets" if job.method == "sft" else "rewards"
         try:
-            measured = records_of(table, supervision)
+            measured, effort = records_of(table, supervision), effort_of(table)
             detail = msgspec.structs.replace(
                 evaluation_detail(
-                    measured, slices=slices_of(table), input_tokens=effort_of(table).input_tokens
+                    measured,
+                    slices=slices_of(table),
+                    latencies_ms=effort.latencies_ms,
+                    input_tokens=effort.input_tokens,
                 ),
                 decided_by=step_shares(table),
             )
@@ -107,6 +126,26 @@ class HeldOutEvaluations:
             "predictions_sha256": frames.write_table(self._store, table),
             "detail_sha256": self._store.put(msgspec.json.encode(detail), ".json"),
         }
+
+    def _time(
+        self, model: FamilyModel, artifact_sha256: str, ready: Sequence[ReadyRow]
+    ) -> dict[int, float]:
+        """Return how many milliseconds a few rows of all lengths take, by their places.
+
+        A model whose base is elsewhere is asked nothing more: it would cost.
+        """
+        if self._models.get(model.base).is_connected:
+            return {}
+        times: dict[int, float] = {}
+        by_length = sorted(ready, key=lambda row: row.characters)
+        # Without its times the evaluation is there all the same.
+        with suppress(SteelyardError), self._tuned.holding(model, artifact_sha256) as hosted:
+            for row in by_length[asked_alone(len(by_length))]:
+                began = perf_counter()
+                hosted.queue.submit(row.request).result()
+                times[row.place] = (perf_counter() - began) * 1e3
+        self._tuned.forget(model.adapter)
+        return times
 
 
 def insert_held_out(

@@ -49,6 +49,7 @@ from steelyard.families.lineage.draft import LineageChange
 from steelyard.families.lineage.fine_tunes import (
     fail_job,
     finish_job,
+    model_of,
     report_job,
     start_job,
     stop_job,
@@ -409,7 +410,7 @@ class FineTuneRun(Run):
         """Store the files that were made, and then end the fine-tune in one transaction."""
         work = self._work
         artifact = work.artifacts.put(self._folder / MODEL) if result.gate.passed else None
-        held_out = self._evaluate(job, result)
+        held_out = self._evaluate(job, result, is_stored=artifact is not None)
         with suppress(errors.SteelyardError):  # the dataset may be gone, and the model is there
             at = self._dataset_at(job.dataset_id, job.dataset_version)
             self._exchange_vectors(job, at, store_read)
@@ -444,13 +445,17 @@ class FineTuneRun(Run):
         work.lineages.follow(work.state.write_now(end))
         work.files.remove(job.id)
 
-    def _evaluate(self, job: FineTune, result: FineTuneResult) -> dict[str, Any] | None:
+    def _evaluate(
+        self, job: FineTune, result: FineTuneResult, *, is_stored: bool
+    ) -> dict[str, Any] | None:
         held_out = self._work.held_out
         if held_out is None:
             return None
         at = self._dataset_at(job.dataset_id, job.dataset_version)
         sha256, records = result.artifact_sha256, self._folder / RECORDS
-        return held_out.make(job, self.job.account_id, at, sha256, records)
+        model = model_of(job, 0, result.gate, result.heldout, self._work.now())
+        timed = model if is_stored else None
+        return held_out.make(job, self.job.account_id, at, sha256, records, timed)
 
 
 def _place_of(report: Progress) -> float:

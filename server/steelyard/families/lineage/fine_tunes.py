@@ -292,19 +292,26 @@ def _queue(
     draft.add_event(job.id, "queued", f"A fine-tune of {family.name} is queued.")
 
 
-def _join(draft: LineageDraft, job: FineTune, gate: Gate, heldout: dict[str, float]) -> None:
-    family = draft.lineage.families[job.family]
-    model = FamilyModel(
+def model_of(
+    job: FineTune, version: int, gate: Gate, heldout: dict[str, float], at: float
+) -> FamilyModel:
+    """Return the model that a fine-tune has made."""
+    return FamilyModel(
         adapter=adapter_of(job.id),
-        family=family.name,
-        version=len(family.models) + 1,
+        family=job.family,
+        version=version,
         job_id=job.id,
         base=job.base,
         parent=job.parent,
-        created_at=draft.now,
+        created_at=at,
         gate=gate,
         heldout=heldout,
     )
+
+
+def _join(draft: LineageDraft, job: FineTune, gate: Gate, heldout: dict[str, float]) -> None:
+    family = draft.lineage.families[job.family]
+    model = model_of(job, len(family.models) + 1, gate, heldout, draft.now)
     draft.put_model(model)
     draft.change_family(family.name, models=(*family.models, model.adapter))
     draft.change_job(

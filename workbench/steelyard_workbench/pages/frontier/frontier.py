@@ -144,7 +144,7 @@ class FrontierPanel(Viewer):
         if missing and _tells_apart(frontier, axis):
             is_untimed = axis == "latency"
             why = (
-                "A training evaluates without times: evaluate the model for them"
+                "They were evaluated without times"
                 if is_untimed
                 else "An earlier release did not count their tokens"
             )
