@@ -13,10 +13,11 @@ import panel_material_ui as pmui
 from msgspec import UNSET
 from panel.viewable import Viewable
 
-from steelyard.outbox.names import EVENTS
+from steelyard.outbox.names import EVENTS, TEST
 from steelyard.webhooks.wire import Delivery, Webhook
 from steelyard_workbench.kit.basics import action_button, stack
 from steelyard_workbench.kit.components.copy_text import CopyText
+from steelyard_workbench.kit.components.details import Details
 from steelyard_workbench.kit.components.facts import facts, heading, table
 from steelyard_workbench.kit.components.mark_table import mark_table
 from steelyard_workbench.kit.components.numbers import ago
@@ -34,6 +35,25 @@ _NONE = (
 _ONCE = "Copy its secret now: it is not shown again. Your program checks signatures with it."
 #: What a new webhook is sent, unless something else is chosen.
 _USUAL = ["job.succeeded", "job.failed", "alarm.raised"]
+_WORDS = {
+    "job.succeeded": "a job succeeded",
+    "job.failed": "a job failed",
+    "gate.passed": "a model passed its check",
+    "gate.failed": "a model did not pass its check",
+    "family.moved": "a model line serves a newer model",
+    "family.switched_off": "a model line was switched off",
+    "family.rolled_back": "a model line went back to an older model",
+    "evaluation.succeeded": "a model was measured",
+    "labeling.review_ready": "labels can be reviewed",
+    "decision.moved": "a decision has another version in use",
+    "decision.share_ended": "a share of a decision's traffic was ended",
+    "decision.grown": "a decision learned from its answers",
+    "alarm.raised": "an alarm was raised",
+    "alarm.cleared": "an alarm cleared",
+    "balance.low": "little credit is left",
+    "purchase.paid": "credit was bought",
+    TEST: "a test",
+}
 
 
 class WebhookListing(Section):
@@ -47,7 +67,7 @@ class WebhookListing(Section):
         )
         self.events = pmui.MultiChoice(
             label="Events",
-            options=list(EVENTS),
+            options={_words(event): event for event in EVENTS},
             value=_USUAL,
             sizing_mode="stretch_width",
             max_width=520,
@@ -79,7 +99,12 @@ class WebhookListing(Section):
         return mark_table(
             ("address", "events", "state", "note"),
             [
-                (webhook.url, ", ".join(webhook.events), _state_of(webhook), webhook.description)
+                (
+                    webhook.url,
+                    ", ".join(map(_words, webhook.events)),
+                    _state_of(webhook),
+                    webhook.description,
+                )
                 for webhook in webhooks
             ],
             label="Webhooks",
@@ -100,7 +125,8 @@ class WebhookListing(Section):
         remove = action_button(
             "Remove …", lambda _: self.ask_to_remove(webhook), size="small", color="danger"
         )
-        values = {"Id": webhook.id, "State": _state_of(webhook), "Made": ago(webhook.created_at)}
+        values = {"State": _state_of(webhook), "Made": ago(webhook.created_at)}
+        exact = {"Id": webhook.id, "Events": ", ".join(webhook.events)}
         self.open(
             heading(webhook.description or webhook.url),
             facts(values),
@@ -121,6 +147,7 @@ class WebhookListing(Section):
             ),
             heading("Deliveries", 3),
             deliveries,
+            Details(lambda: [facts(exact)], "its id, codes of events"),
         )
         deliveries.start()
 
@@ -130,11 +157,10 @@ class WebhookListing(Section):
         failures = [delivery for delivery in deliveries if delivery.status == "failed"]
         views: list[Viewable] = [
             table(
-                ("event", "about", "status", "tries", "answer", "when"),
+                ("event", "status", "tries", "answer", "when"),
                 [
                     (
-                        delivery.event,
-                        delivery.subject,
+                        _words(delivery.event),
                         delivery.status,
                         str(delivery.attempts),
                         delivery.error or str(delivery.response_status or ""),
@@ -143,7 +169,7 @@ class WebhookListing(Section):
                     for delivery in deliveries
                 ],
                 label="Deliveries",
-                numbers=(3,),
+                numbers=(2,),
             )
         ]
         if failures:
@@ -194,13 +220,17 @@ class WebhookListing(Section):
     async def _redeliver(self, webhook: Webhook, delivery: Delivery) -> None:
         await asyncio.to_thread(self.client.webhooks.redeliver, webhook.id, delivery.id)
         await self.deliveries.refresh(quietly=True)
-        self.tell(f"{delivery.event} is sent again.")
+        self.tell(f"“{_words(delivery.event)}” is sent again.")
 
     async def _remove(self, webhook: Webhook) -> None:
         await asyncio.to_thread(self.client.webhooks.delete, webhook.id)
         self.close()
         await self.webhooks.refresh(quietly=True)
         self.tell("The webhook is removed.")
+
+
+def _words(event: str) -> str:
+    return _WORDS.get(event, event)
 
 
 def _state_of(webhook: Webhook) -> str:
