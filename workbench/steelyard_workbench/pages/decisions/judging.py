@@ -18,8 +18,8 @@ from steelyard_workbench.kit.components.numbers import (
     percent_text,
 )
 from steelyard_workbench.kit.escaping import escape_markdown
-from steelyard_workbench.kit.terms import everyday
 from steelyard_workbench.kit.theme import Status
+from steelyard_workbench.parts.families.verdicts import plain_reasons
 
 #: Changes of actions that are listed, of a decision on rows or on stored decisions.
 _MOST_MOVES = 5
@@ -91,7 +91,7 @@ def _basis(result: ComparisonResult, gain: Change | None) -> list[str]:
         )
     if result.left_out:
         texts.append(f"{result.left_out:,} texts are longer than one of the models reads.")
-    return [*texts, *map(everyday, result.sentences[:1])]
+    return [*texts, *plain_reasons(result.reasons, result.sentences)[:1]]
 
 
 def comparison_figures(result: ComparisonResult, stored: str = "stored decisions") -> Viewable:

@@ -19,7 +19,7 @@ from steelyard_workbench.kit.basics import small_text
 from steelyard_workbench.kit.components.confirmation import Confirmation
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.problems import needed, typed
-from steelyard_workbench.kit.terms import everyday
+from steelyard_workbench.parts.families.verdicts import plain_reasons
 from steelyard_workbench.parts.named.looking import STAGING, Looked
 
 _NOT_PASSED = "No comparison with production passed this version in the last 7 days. Compare them, or overrule."
@@ -45,7 +45,7 @@ class Moves:
             )
             return
         result = None if looked.comparison is None else looked.comparison.result
-        why_not = [] if result is None else map(everyday, result.sentences)
+        why_not = [] if result is None else plain_reasons(result.reasons, result.sentences)
         self._ask(
             f"Overrule, and move production to version {number}?",
             f"{next(iter(why_not), 'No comparison passed it.')} Your reason stays in the history.",

@@ -82,8 +82,7 @@ def show_gate(
     if gate.judged_on == "all":
         parts.append(small_text(_ON_ALL))
     if gate.sentences:
-        reasons = zip(gate.sentences, gate.reasons, strict=True)
-        parts.append(_list([f"{sentence} ({reason})" for sentence, reason in reasons]))
+        parts.append(_list(gate.sentences))
     notes = (unchanged_of(gate), labels_of(gate), words_of(gate))
     parts += [small_text(note) for note in notes if note]
     lines, requests = _lines_of_groups(gate)

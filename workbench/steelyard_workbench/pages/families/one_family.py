@@ -32,7 +32,6 @@ from steelyard_workbench.kit.states import (
     verdict,
 )
 from steelyard_workbench.kit.tasks import Task, Write
-from steelyard_workbench.kit.terms import everyday
 from steelyard_workbench.kit.theme import token
 from steelyard_workbench.pages.families.changes import Seen
 from steelyard_workbench.pages.families.family_details import FamilyDetails
@@ -58,7 +57,12 @@ from steelyard_workbench.parts.families.labels import (
     move_text,
     version_name,
 )
-from steelyard_workbench.parts.families.verdicts import GateVerdict, verdict_of
+from steelyard_workbench.parts.families.verdicts import (
+    GateVerdict,
+    plain_reasons,
+    verdict_of,
+    why_of,
+)
 from steelyard_workbench.parts.named.naming import NAME_IT, name_family
 from steelyard_workbench.parts.review.sending import RowReview
 
@@ -285,14 +289,14 @@ class OneFamily(FamilyDetails):
     def _reasons(self, family: Family, job: Job) -> list[Viewable]:
         """Return why the check did not pass, and the step that would settle it."""
         if job.gate is None:
-            why = everyday(job.reason or ("" if job.error is None else job.error.message))
+            why = why_of(job)
             return [empty(escape_markdown(why))] if why else []
         if job.gate.passed:
             return []
         settles = self._verdict_of(family, job.gate).settles
         items = "".join(
             f"<li>{escape(text)}</li>"
-            for text in [*map(everyday, job.gate.sentences), settles]
+            for text in [*plain_reasons(job.gate.reasons, job.gate.sentences), settles]
             if text
         )
         return [html_pane(f"<ul>{items}</ul>", margin=(0, 10))]

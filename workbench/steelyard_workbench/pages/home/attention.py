@@ -25,7 +25,7 @@ from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.terms import everyday
 from steelyard_workbench.kit.theme import Status
 from steelyard_workbench.parts.families.labels import move_text
-from steelyard_workbench.parts.families.verdicts import verdict_of
+from steelyard_workbench.parts.families.verdicts import verdict_of, why_of
 from steelyard_workbench.parts.live.alarms import view_behind
 from steelyard_workbench.parts.live.view import to_text
 from steelyard_workbench.parts.review.row_filter import RowFilter, write_query
@@ -210,12 +210,12 @@ def job_needs(jobs: Iterable[Job], now: float | None = None) -> list[Need]:
             continue
         elif job.outcome == "gate_failed" and job.gate is not None:
             gate_verdict = verdict_of(job.gate)
-            why = escape_markdown(gate_verdict.settles or everyday(job.reason or ""))
+            why = escape_markdown(gate_verdict.settles or why_of(job))
             text = f"{ago(job.updated_at, now)}. {why}".strip()
             title = f"{name}: check {gate_verdict.word}"
             needs.append(Need(gate_verdict.status, title, text, "Look", "jobs", chosen))
         elif job.status == "failed":
-            why = escape_markdown(everyday(job.error.message if job.error else job.reason or ""))
+            why = escape_markdown(why_of(job))
             text = f"{ago(job.updated_at, now)}. {why}"
             needs.append(Need("bad", f"{name}: failed", text, "Look", "jobs", chosen))
     return needs

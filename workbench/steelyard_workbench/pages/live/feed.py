@@ -34,7 +34,7 @@ _TITLES = {
     "right": "Was it right?",
 }
 #: Nothing is cut while an answer is open beside the table.
-_WIDTHS = {"at": 90, "text": 360, "answer": 140, "sure": 110, "right": 140}
+_WIDTHS = {"at": 112, "text": 360, "answer": 140, "sure": 110, "right": 140}
 _MARKUP = ("answer", "sure", "right")
 _SCHEMA = {"id": pl.String, **dict.fromkeys(_TITLES, pl.String)}
 #: Pages that a look goes through for one that is not empty: filters may leave pages short.

@@ -124,7 +124,7 @@ def share_text(measure: Measure | None) -> tuple[str, str]:
 
 def time_text(measure: Measure | None) -> tuple[str, str]:
     """Return a time in milliseconds, and its interval and n."""
-    return _measure_text(measure, "{:.1f} ms", "{:.1f}", "too few for an interval, ")
+    return _measure_text(measure, "{:,.0f} ms", "{:,.0f}", "too few for an interval, ")
 
 
 def _measure_text(

@@ -10,10 +10,11 @@ from bokeh.models import ColumnDataSource
 from panel.viewable import Viewable
 
 from steelyard.prompt_tuning.wire import PartChange, TuningResult, TuningTest
-from steelyard_workbench.kit.basics import html_pane, stack
+from steelyard_workbench.kit.basics import html_pane, small_text, stack
 from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.changed_words import changed_words
 from steelyard_workbench.kit.components.copy_text import CopyText
+from steelyard_workbench.kit.components.details import Details
 from steelyard_workbench.kit.components.facts import heading, table
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.states import verdict
@@ -45,13 +46,14 @@ def show_result(result: TuningResult) -> Viewable:
         views.append(verdict("unsure", "A list of keywords.", warning))
     if result.changes:
         views += [heading("Wording before and after"), show_changes(result.changes)]
-    if len(result.rounds) > 1:
-        views += [heading("Loss by round"), _rounds(result)]
     if result.test is not None and result.candidate is not None:
         views += [heading("Rows of each answer that are right"), _recall(result.test)]
     if result.tuned is not None:
         text = json.dumps(result.tuned, indent=1, ensure_ascii=False)
         views += [heading("The decision to use"), CopyText(text, "tuned decision")]
+    exact = _exact(result)
+    if exact:
+        views.append(Details(lambda: exact, "loss, with its interval and round by round"))
     return stack(*views)
 
 
@@ -80,12 +82,23 @@ def verdict_text(result: TuningResult) -> str:
     if test is None or result.candidate is None:
         return " ".join(result.reasons) or "The search found no better wording."
     sentence = (
-        f"On {test.rows:,} rows for the check the loss went from {test.original_loss:.3f} to "
-        f"{test.tuned_loss:.3f}: a gain of {test.gain:+.3f} (95 % interval {test.gain_low:+.3f} to "
-        f"{test.gain_high:+.3f}; chance alone makes {result.noise_band:.3f}). "
-        f"{test.original_accuracy:.1%} were right before, {test.tuned_accuracy:.1%} after."
+        f"Of {test.rows:,} rows for the check {test.original_accuracy:.1%} were right before, "
+        f"{test.tuned_accuracy:.1%} after."
     )
     return " ".join([sentence, *result.reasons])
+
+
+def _exact(result: TuningResult) -> list[Viewable]:
+    """Return what the verdict was found by: the loss."""
+    test, views = result.test, []
+    if test is not None and result.candidate is not None:
+        text = (
+            f"On {test.rows:,} rows for the check the loss went from {test.original_loss:.3f} to "
+            f"{test.tuned_loss:.3f}: a gain of {test.gain:+.3f} (95 % interval {test.gain_low:+.3f} to "
+            f"{test.gain_high:+.3f}; chance alone makes {result.noise_band:.3f})."
+        )
+        views.append(small_text(text))
+    return [*views, _rounds(result)] if len(result.rounds) > 1 else views
 
 
 def _rounds(result: TuningResult) -> Viewable:

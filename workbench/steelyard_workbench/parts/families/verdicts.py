@@ -3,22 +3,50 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from msgspec import UNSET
 
 from steelyard.evaluations.gate_wire import Gate, GateGroup, GateSlice, paired_change
 from steelyard.evaluations.measures.gate_rules import (
+    BELOW_BASELINE,
+    CALIBRATION_WORSE,
+    DECISION_WORSE,
     EARLIER_INCONCLUSIVE,
+    EARLIER_WORSE,
     INCONCLUSIVE,
     NEEDED,
+    NEW_WORSE,
+    NO_GAIN,
+    OUTCOME_WORSE,
     TOO_FEW,
 )
 from steelyard.evaluations.measures.gate_slices import LEAST_CONTEXTS
+from steelyard.families.fine_tune_wire import Job
+from steelyard.named.comparing import FEWER_RIGHT, FEWER_RIGHT_RULES, MORE_WRONG
+from steelyard_workbench.kit.terms import everyday
 from steelyard_workbench.kit.theme import Status
 
 #: Reasons that say that nothing is proven, rather than that the model is worse.
 _UNSURE = frozenset({INCONCLUSIVE, EARLIER_INCONCLUSIVE, TOO_FEW})
+#: By reason the same without figures, which stand in the sentences under *Details*.
+_PLAIN = {
+    TOO_FEW: "There are too few rows for the check to tell.",
+    NEW_WORSE: "It answers the new rows worse than before.",
+    NO_GAIN: "It answers the new rows no better than before.",
+    INCONCLUSIVE: "On the new rows it may be better or worse than before.",
+    EARLIER_WORSE: "It is less sure of right answers than before, or surer of wrong ones.",
+    EARLIER_INCONCLUSIVE: "It may be better or worse than before: more rows for the check would settle it.",
+    DECISION_WORSE: "It answers one of the questions worse than before.",
+    OUTCOME_WORSE: "It finds one of the answers less well than before.",
+    CALIBRATION_WORSE: "How sure it is says less than before about how often it is right.",
+    BELOW_BASELINE: "Counting words alone answers better than it does.",
+    MORE_WRONG: "It takes more wrong actions than before.",
+    FEWER_RIGHT: "It takes fewer right actions than before.",
+    FEWER_RIGHT_RULES: "Its rules take fewer right actions than before.",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +67,19 @@ def verdict_of(gate: Gate, *, needed: int = NEEDED) -> GateVerdict:
     if not set(gate.reasons) <= _UNSURE:
         return GateVerdict("bad", "failed")
     return GateVerdict("unsure", "inconclusive", _what_settles(gate, needed))
+
+
+def plain_reasons(reasons: Sequence[str], sentences: Sequence[str]) -> list[str]:
+    """Return the reasons of a verdict in everyday words, without figures."""
+    pairs = zip_longest(reasons, sentences, fillvalue="")
+    return [_PLAIN.get(reason) or everyday(sentence) for reason, sentence in pairs]
+
+
+def why_of(job: Job) -> str:
+    """Return why a fine-tune made no model, in everyday words; empty where nothing is said."""
+    if job.gate is not None and job.gate.reasons:
+        return " ".join(plain_reasons(job.gate.reasons, job.gate.sentences))
+    return everyday(job.reason or ("" if job.error is None else job.error.message))
 
 
 def is_fall_good(group: GateGroup | GateSlice) -> bool:
