@@ -1,8 +1,9 @@
 """True shares by few checks: coverage and width in made-up worlds whose truth is known.
 
 ``python tests/benchmarks/true_rates.py``: a model says 84 % where 71 % is true, well and badly; half
-of the time another mixture (drift); an outcome of .5 %; a model that errs in 3 of 100. Checks are drawn
-of all answers, or by strata of the probability.
+of the time another mixture (drift); an outcome of .5 %, one of 2 % of which the model sees nothing, and
+one of 6 % that it misses; a model that errs in 3 of 100. Checks are drawn of all answers, or by strata
+of the probability.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from numpy.typing import NDArray
 from steelyard.calibration.intervals import proportion_interval
 from steelyard.calibration.true_rates import (
     N_STRATA,
+    STRATUM_EDGES,
     Stratum,
     TrueRate,
     strata_in_turn,
     stratified_rate,
-    stratum_of,
     true_rate,
 )
 
@@ -54,6 +55,20 @@ def rare(rng: np.random.Generator, n: int) -> tuple[NDArray[np.float64], NDArray
     return _logistic(np.where(truth, 1.5, -3.0) + rng.normal(0, 1.5, n)), truth
 
 
+def rare_and_blind(
+    rng: np.random.Generator, n: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return an outcome that is true of 2 %, and the answers of a model that sees nothing of it."""
+    return _logistic(rng.normal(-3, 1.5, n)), (rng.random(n) < 0.02).astype(float)
+
+
+def missed(rng: np.random.Generator, n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return an outcome that is true of 6 %, all of them answers of which the model says below .1."""
+    said = _logistic(rng.normal(-3, 1.5, n))
+    is_low = said < STRATUM_EDGES[0]
+    return said, (is_low & (rng.random(n) < 0.06 / is_low.mean())).astype(float)
+
+
 def nearly_right(
     rng: np.random.Generator, n: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -68,6 +83,8 @@ WORLDS: dict[str, World] = {
     "blind": blind,
     "drift": drift,
     "rare": rare,
+    "rare, blind": rare_and_blind,
+    "missed": missed,
     "nearly right": nearly_right,
 }
 
@@ -76,7 +93,7 @@ def by_strata(
     rng: np.random.Generator, said: NDArray[np.float64], truth: NDArray[np.float64], n: int
 ) -> TrueRate | None:
     """Return the rate by as many checks, drawn by strata."""
-    places = np.array([stratum_of(probability) for probability in said.tolist()])
+    places = np.digitize(said, STRATUM_EDGES)
     sizes = np.bincount(places, minlength=N_STRATA)
     means = np.bincount(places, said, N_STRATA) / np.maximum(sizes, 1)
     numbers = np.bincount(
@@ -93,17 +110,18 @@ def by_strata(
 @click.option("--worlds", default=1_000, show_default=True, help="Draws of each kind.")
 @click.option("--answers", default=12_400, show_default=True)
 @click.option("--checks", default=(60, 120, 400), multiple=True, show_default=True)
-def main(worlds: int, answers: int, checks: tuple[int, ...]) -> None:
+@click.option("--world", "names", type=click.Choice(list(WORLDS)), multiple=True)
+def main(worlds: int, answers: int, checks: tuple[int, ...], names: tuple[str, ...]) -> None:
     """Print coverage and mean width beside those of the checks alone."""
     click.echo(
         "world          checks   covered   width   by strata   width   checks alone   width   ratios"
     )
-    for name, world in WORLDS.items():
+    for name in names or WORLDS:
         for n in checks:
             rng = np.random.default_rng(n)
             hits, widths = np.zeros((worlds, 3)), np.zeros((worlds, 3))
             for place in range(worlds):
-                said, truth = world(rng, answers)
+                said, truth = WORLDS[name](rng, answers)
                 drawn = rng.permutation(answers)[:n]
                 rate = true_rate(float(said.mean()), answers, said[drawn], truth[drawn])
                 stratified = by_strata(rng, said, truth, n)

@@ -7,11 +7,11 @@ import pytest
 
 from steelyard.calibration.intervals import proportion_interval
 from steelyard.calibration.true_rates import (
+    STRATUM_EDGES,
     Stratum,
     corrected_rate,
     strata_in_turn,
     stratified_rate,
-    stratum_of,
     true_rate,
 )
 
@@ -80,7 +80,7 @@ def test_lengths_must_agree():
 
 
 def strata_of(said, truth, n_checks):
-    places = np.array([stratum_of(one) for one in said.tolist()])
+    places = np.digitize(said, STRATUM_EDGES)
     sizes, means = np.bincount(places, minlength=4), np.bincount(places, said, 4)
     means = means / np.maximum(sizes, 1)
     drawn = np.bincount(list(strata_in_turn(sizes.tolist(), means.tolist(), n_checks)), minlength=4)
@@ -113,6 +113,21 @@ def test_strata_are_weighted_by_their_answers_however_they_were_checked():
         Stratum(0.05, 900, [0.05] * 40, [0.0] * 36 + [1.0] * 4),
     ]
     assert stratified_rate(halves).value == pytest.approx(0.1 + 0.9 * 0.1)
+
+
+def test_rare_outcomes_by_strata_are_no_wider_than_the_checks_alone():
+    rng = np.random.default_rng(7)
+    hits, width, alone = 0, 0.0, 0.0
+    for _ in range(200):
+        truth = (rng.random(N) < 0.005).astype(float)
+        said = 1 / (1 + np.exp(-np.where(truth, 1.5, -3.0) - rng.normal(0, 1.5, N)))
+        rate = stratified_rate(strata_of(said, truth, 120))
+        hits += rate.low <= truth.mean() <= rate.high
+        width += rate.high - rate.low
+        exact = proportion_interval(truth[:120].sum(), 120)
+        alone += exact.high - exact.low
+    assert hits >= 0.94 * 200
+    assert width < 1.05 * alone
 
 
 def test_a_stratum_of_too_few_checks_says_nothing_unless_it_is_whole():

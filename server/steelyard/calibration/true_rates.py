@@ -17,21 +17,23 @@ from numpy.typing import ArrayLike, NDArray
 
 from steelyard.calibration.intervals import proportion_interval
 
-#: Checked answers of either kind below which the exact interval of the checks alone stands.
+#: Checked answers of either kind below which a binomial interval of the checks alone stands.
 _FEWEST_OF_A_KIND = 5
 #: Standard deviations of a 95 % interval.
 _REACH = 1.959964
 #: Checks below which no slope is drawn through them.
 _FEWEST_TO_TUNE = 10
 #: Where the strata of an outcome's probability begin, but for the first.
-_EDGES = (0.1, 0.5, 0.9)
-N_STRATA = len(_EDGES) + 1
-#: Added to the spread of a stratum by its model, which may be wrong.
-_SPREAD_ANYWAY = 0.25
+STRATUM_EDGES = (0.1, 0.5, 0.9)
+N_STRATA = len(STRATUM_EDGES) + 1
+#: Added to the spread of a stratum by its model, .5 at most, which may be wrong.
+_SPREAD_ANYWAY = 0.5
 #: Checks of a stratum below which its own share is not estimated.
 FEWEST_OF_STRATUM = 5
 #: Squared error that is added to that of the checks, since errors of a good model are rare.
 _UNSEEN_ERROR = 1.0
+#: Difference of two shares that are taken for one.
+_SAME_SHARE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +76,9 @@ def true_rate(
     """Return how often an outcome is true among answers of which some were checked.
 
     The mean of the checks is moved by the model's share among all answers less its share among the
-    checked ones, times the slope that leaves the least variance. The interval is Wilson's at the
-    number of plain checks that would have that variance. None of fewer than two checks.
+    checked ones, times the slope that leaves the least variance. A slope is shrunk by its own
+    uncertainty, to 0 where the model does not pay. The interval is Wilson's at the number of plain
+    checks that would have that variance. None of fewer than two checks.
 
     Parameters
     ----------
@@ -97,7 +100,8 @@ def true_rate(
     References
     ----------
     Angelopoulos, Duchi and Zrnic, "PPI++: Efficient Prediction-Powered Inference",
-    arXiv:2311.01453, 2023. Cochran, "Sampling Techniques", 1977, chapter 7. Wilson, "Probable
+    arXiv:2311.01453, 2023. Cochran, "Sampling Techniques", 1977, chapter 7. Copas, "Regression,
+    Prediction and Shrinkage", Journal of the Royal Statistical Society B, 1983. Wilson, "Probable
     Inference, the Law of Succession, and Statistical Inference", Journal of the American
     Statistical Association, 1927.
 
@@ -116,19 +120,22 @@ def true_rate(
         exact = proportion_interval(n_true, n, level=level)
         more = _more_to_halve(n, n_answers)
         return TrueRate(n_true / n, exact.low, exact.high, n, more)
-    value, variance = _moved_mean(mean_probability, n_answers, model, truth, _UNSEEN_ERROR)
-    return _rate(value, variance, n, n_answers, n - 2, level)
+    value, variance, freedom = _moved_mean(mean_probability, n_answers, model, truth, _UNSEEN_ERROR)
+    return _rate(value, variance, n, n_answers, freedom, level)
 
 
 def stratified_rate(strata: Sequence[Stratum], *, level: float = 0.95) -> TrueRate | None:
     """Return how often an outcome is true among answers that were checked by strata.
 
     Each stratum is estimated as ``true_rate`` does, and counts by how many answers it has: it does
-    not matter in which proportion the strata were checked. Every answer is in one of them. None
-    where a stratum has fewer than five checks, and more answers than checks.
+    not matter in which proportion the strata were checked. Every answer is in one of them. With few
+    of a kind the interval is the binomial mid-p one at the effective number of checks, because the
+    exact one would be wider than that of as many checks drawn without strata. None where a stratum
+    has fewer than five checks, and more answers than checks.
 
     References
     ----------
+    Berry and Armitage, "Mid-P Confidence Intervals: A Brief Review", The Statistician, 1995.
     Fisch, Maynez, Hofer and others, "Stratified Prediction-Powered Inference for Hybrid Language
     Model Evaluation", arXiv:2406.04291, 2024. Satterthwaite, "An Approximate Distribution of
     Estimates of Variance Components", Biometrics Bulletin, 1946.
@@ -152,22 +159,23 @@ def stratified_rate(strata: Sequence[Stratum], *, level: float = 0.95) -> TrueRa
         if not stratum.n_answers:
             continue
         weight, plain = stratum.n_answers / n_answers, float(truth.mean())
-        mean, of_mean = _moved_mean(
+        mean, of_mean, freedom = _moved_mean(
             stratum.mean_probability, stratum.n_answers, model, truth, weight * _UNSEEN_ERROR
         )
         n += n_checks
         value, share = value + weight * mean, share + weight * plain
         variance += weight**2 * of_mean
         plain_variance += weight**2 * plain * (1 - plain) / n_checks
-        squares += (weight**2 * of_mean) ** 2 / max(n_checks - 2, 1)
+        squares += (weight**2 * of_mean) ** 2 / max(freedom, 1)
         spread += weight**2 / n_checks
     if n < 2:
         return None
-    # As many plain checks would be as sure; of few that are unlike the rest, the exact interval.
+    # As many plain checks would be as sure.
     like = min(1 / spread, share * (1 - share) / plain_variance if plain_variance else math.inf)
     if variance and min(share, 1 - share) * like < _FEWEST_OF_A_KIND:
-        exact = proportion_interval(share * like, like, level=level)
-        return TrueRate(share, exact.low, exact.high, n, _more_to_halve(n, n_answers))
+        low = 1 - _mid_p_high((1 - share) * like, like, level)
+        high = _mid_p_high(share * like, like, level)
+        return TrueRate(share, low, high, n, _more_to_halve(n, n_answers))
     freedom = variance**2 / squares if squares else n - 2
     return _rate(value, variance, n, n_answers, freedom, level)
 
@@ -227,7 +235,7 @@ def stratum_of(probability: float) -> int:
     >>> [stratum_of(probability) for probability in (0.05, 0.1, 0.6, 0.95)]
     [0, 1, 2, 3]
     """
-    return bisect_right(_EDGES, probability)
+    return bisect_right(STRATUM_EDGES, probability)
 
 
 def strata_in_turn(
@@ -275,18 +283,23 @@ def _moved_mean(
     model: NDArray[np.float64],
     truth: NDArray[np.float64],
     unseen: float,
-) -> tuple[float, float]:
-    """Return the mean of the checks corrected by the model's answers to all, and its variance."""
+) -> tuple[float, float, float]:
+    """Return the mean of the checks moved by the model, its variance, and degrees of freedom."""
     n = len(truth)
     if n == n_answers:
-        return float(truth.mean()), 0.0
-    spread = float(model.var(ddof=1))
-    is_tuned = n >= _FEWEST_TO_TUNE and spread > 0
-    slope = max(float(np.cov(truth, model)[0, 1]) / spread, 0.0) if is_tuned else 0.0
+        return float(truth.mean()), 0.0, n - 1
+    (of_truth, both), (_, spread) = np.cov(truth, model).tolist()
+    slope = sureness = 0.0
+    if n >= _FEWEST_TO_TUNE and both > 0:
+        slope = both / spread
+        squared_error = (of_truth - slope * both) / (n - 2) / spread
+        sureness = max(1 - squared_error / slope**2, 0.0)
+        slope *= sureness
     value = float(truth.mean()) + slope * (mean_probability - float(model.mean()))
     rests = truth - slope * model
     squares = float(((rests - rests.mean()) ** 2).sum()) + unseen
-    return value, squares / (n - 1 - is_tuned) / n * (1 - n / n_answers)
+    freedom = n - 1 - sureness
+    return value, squares / freedom / n * (1 - n / n_answers), freedom
 
 
 def _rate(
@@ -308,6 +321,21 @@ def _wilson(share: float, n: float, level: float, freedom: float) -> tuple[float
     middle = (share + reach**2 / (2 * n)) / (1 + reach**2 / n)
     half = reach * math.sqrt(share * (1 - share) / n + reach**2 / (4 * n**2)) / (1 + reach**2 / n)
     return max(middle - half, 0.0), min(middle + half, 1.0)
+
+
+def _mid_p_high(n_true: float, n: float, level: float) -> float:
+    """Return the share at which ``n_true`` of ``n`` or fewer are as rare as the level says."""
+    from scipy.special import betainc  # noqa: PLC0415 - slow to load, and no decision needs it
+
+    low, high = n_true / n, 1.0
+    while high - low > _SAME_SHARE:
+        share = (low + high) / 2
+        fewer = betainc(n - n_true + 1, n_true, 1 - share) if n_true > 0 else 0.0
+        if fewer + betainc(n - n_true, n_true + 1, 1 - share) > 1 - level:
+            low = share
+        else:
+            high = share
+    return high
 
 
 def _more_to_halve(n: int, n_answers: int) -> int:
