@@ -380,7 +380,9 @@ class Settings:
         maximum=300.0,
     )
     judges: str = _setting(
-        "any", "Connected models that may label rows.", choices=("any", "qualified")
+        "any",
+        "Connected models whose labels may decide something: any, with a warning, or qualified ones.",
+        choices=("any", "qualified"),
     )
     judge_floor: float = _setting(
         0.85, "Agreement with people from which a judge qualifies.", minimum=0.0, maximum=1.0

@@ -66,7 +66,8 @@ def test_from_queries_to_a_dataset(ask, server, source, decisions):
         followed = ask("start", source, "--decisions", decisions, "--follow")
     assert followed.exit_code == 0, followed.output
     assert "ALPHA" in followed.stdout
-    job = followed.stderr.split()[1]
+    job = followed.stderr.partition("Following ")[2].split()[0]
+    assert "even: it has not been held to labels of people." in followed.stderr
     assert "even" in ask("show", job).stdout
     assert "review_ready" in ask("list", "--status", "review_ready").stdout
     differing = json.loads(ask("results", job, "--disagreements", "--json").stdout)
@@ -114,6 +115,6 @@ def test_what_cannot_be_used(ask, source, decisions, tmp_path):
 
 
 def test_teachers(ask, run):
-    assert "even" in ask("teachers").stdout
+    assert "even     yes      it has not been held to labels of people" in ask("teachers").stdout
     with live_server(jobs="off") as server:
         assert "--teacher" in run("labeling", "teachers", "--url", server.url).stdout

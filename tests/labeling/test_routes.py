@@ -108,7 +108,7 @@ class TestTeachers:
             refused = start(http, source["id"])
             assert_canonical_error(refused, 503, "labeling_unavailable", message="--teacher")
 
-    def test_one_that_has_not_qualified_is_warned_of_and_may_be_refused(self, http, taught):
+    def test_one_that_has_not_qualified_is_warned_of_and_may_be_refused(self, http, taught, ready):
         doubt = "it has not been held to labels of people"
         assert [each["doubt"] for each in teachers_of(http)] == [doubt, doubt]
         source = upload(http).json()
@@ -120,8 +120,11 @@ class TestTeachers:
         try:
             judges.must_qualify = True  # as the setting judges=qualified does
             refused = start(http, source["id"], teacher_models=["even"])
+            waits = finalize(http, ready, row_indices=[0, 1, 2])
         finally:
             judges.must_qualify = False
+        assert_canonical_error(waits, 422, "invalid_request", message=doubt)
+        assert get(http, ready)["status"] == "review_ready"
         assert_canonical_error(refused, 422, "invalid_request")
         assert doubt in refused.json()["error"]["details"][0]["message"]
 

@@ -97,6 +97,11 @@ def test_without_any_it_says_how_to_begin(tmp_path):
 def test_rows_of_a_file_and_of_a_dataset_are_labelled_from_the_form(client):
     client.datasets.create("tickets", make_rows(8))
     form = opened(client).form
+    doubt = "it has not been held to labels of people."
+    assert f"even: {doubt} sure: {doubt}" in texts(form.doubts)
+    form.teachers.value = []
+    assert not form.doubts
+    form.teachers.value = ["even", "sure"]
     asyncio.run(form.begin())
     assert "Choose a file with the rows." in texts(form.said)
     form.take("mails.csv", b"text,id\nInvoice 1 was paid twice.,1\nInvoice 2 is due.,2\n")

@@ -99,6 +99,7 @@ def command(
             source = _upload(client, name, window_s, unsure)
         labeling = _begin(client, purse, name, source, teachers, decision_list)
     _tell(f"Labeling {labeling.id}: {labeling.rows} rows by {', '.join(labeling.teacher_models)}")
+    _warn(labeling)
     labeling = client.labeling.wait(labeling)
     if labeling.status not in {"review_ready", "finalized"}:
         _tell(f"Labeling ended as {labeling.status}; nothing was trained.")
@@ -115,6 +116,7 @@ def command(
         labeling = client.labeling.get(labeling.id)
     job = _train(client, purse, name, str(labeling.dataset_id))
     _tell(f"Training {job.id}")
+    _warn(job)
     job = client.jobs.wait(job)
     report = _report(client, name, job, labeling.teacher_models) if job.has_joined else []
     return {"job": job, "report": report}, _show, not job.has_joined
@@ -144,6 +146,11 @@ class _Purse:
 
 def _tell(text: str) -> None:
     click.echo(printable(text), err=True)
+
+
+def _warn(job: LabelingJob | Job) -> None:
+    for warning in job.warnings or ():
+        _tell(warning)
 
 
 def _title(name: str) -> str:

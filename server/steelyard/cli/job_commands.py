@@ -29,7 +29,9 @@ class JobCommands(Generic[Job]):
     metavar: str = "JOB"
 
     def begun(self, client: Client, job: Any, *, follow: bool) -> Shown:
-        """Return a job that was queued, or follow it."""
+        """Return a job that was queued, or follow it, after the warnings of its answer."""
+        for warning in getattr(job, "warnings", ()) or ():
+            click.echo(printable(warning), err=True)
         return self.follow(client, job) if follow else (job, self.show)
 
     def follow(self, client: Client, job: Any, timeout_s: float | None = None) -> Shown:

@@ -220,8 +220,9 @@ def _show_teachers(teacher_list: TeacherList) -> None:
     defaults = teacher_list.defaults.get("default", [])
     show_rows(
         teacher_list,
-        "TEACHER:id, DEFAULT:default",
+        "TEACHER:id, DEFAULT:default, DOUBT:doubt",
         default=lambda teacher: "yes" if teacher.id in defaults else "",
+        doubt=lambda teacher: teacher.doubt or "",
     )
 
 

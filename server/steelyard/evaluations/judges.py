@@ -54,11 +54,12 @@ class Judges:
         *,
         judged: Collection[str] = (),
         verb: str = "is",
+        remedy: str = "leave it out",
     ) -> list[str]:
         """Return what speaks against models as judges, or refuse those that have not qualified.
 
         ``names``: which field of the request has each, as ``verb`` says; ``judged``: the models that
-        their labels decide about.
+        their labels decide about; ``remedy``: what else helps than to qualify it.
         """
         if self._qualified is None or not names:
             return []
@@ -67,7 +68,7 @@ class Judges:
         if self.must_qualify:
             violations = Violations()
             for name, doubt in doubts.items():
-                message = f"{verb} {show(name)}, but {doubt}; qualify it, or leave it out."
+                message = f"{verb} {show(name)}, but {doubt}; qualify it, or {remedy}."
                 violations.add(names[name], message, "not_qualified")
             violations.raise_if_any()
         kin = await self._qualified.kin(caller.account_id, names, judged) if judged else []

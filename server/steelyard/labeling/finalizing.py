@@ -18,6 +18,7 @@ from steelyard.datasets.canonical import canonical_json
 from steelyard.datasets.ingesting import MadeRows, SentRows, read_sent
 from steelyard.datasets.service import DatasetService
 from steelyard.datasets.uploads import Upload
+from steelyard.evaluations.judges import Judges
 from steelyard.house import House
 from steelyard.labeling.service import read_results, require_ready, teachers_of
 from steelyard.labeling.sources import require_source
@@ -52,9 +53,10 @@ class LabelingFinalizer:
         self,
         house: House,
         datasets: DatasetService,
+        judges: Judges,
     ) -> None:
         self._state, self._store, self._writes = house.state, house.frames("labeling"), house.writes
-        self._datasets, self._now = datasets, house.now
+        self._datasets, self._judges, self._now = datasets, judges, house.now
 
     async def finalize(self, write: Write, job_id: str, request: FinalizeJob) -> Struct:
         """Make a dataset of the rows that were accepted."""
@@ -69,6 +71,7 @@ class LabelingFinalizer:
         job, source = await self._state.read(find)
         if job.status == "finalized":
             return await self._made(write, job, selection)
+        await self._check_teachers(write, job, request)
         sent_fields = {"name": job.name}
         if request.evaluation_fraction is not None:
             sent_fields["evaluation_fraction"] = f"{request.evaluation_fraction:.17f}"
@@ -79,6 +82,17 @@ class LabelingFinalizer:
                 sent, labeling=_lineage_of(job, source, selection), used_at=job.created_at
             )
             return await self._create(write, job, sent, selection)
+
+    async def _check_teachers(self, write: Write, job: Row[Any], request: FinalizeJob) -> None:
+        """Refuse labels of teachers that have changed since the job was asked for, as the setting says."""
+        path = (*BODY, next(field for field in _SIDES if getattr(request, field)))
+        await self._judges.check(
+            write.caller,
+            {teacher.name: path for teacher in teachers_of(job)},
+            [] if job.decisions is None else msgspec.json.decode(job.decisions),
+            verb="names rows labelled by",
+            remedy="discard the job",
+        )
 
     async def _create(
         self, write: Write, job: Row[Any], sent: SentRows, selection: bytes

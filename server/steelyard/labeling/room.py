@@ -42,7 +42,7 @@ def _open(
         LabelingSources(house, counter),
         teachers,
         LabelingJobs(house, teachers, counter, drafts),
-        LabelingFinalizer(house, datasets),
+        LabelingFinalizer(house, datasets, judges),
         LabelingReviews(house, drafts, reviews),
     )
 

@@ -110,6 +110,8 @@ class LabelingForm(Viewer):
             value=list(teachers.defaults.get("default", []))[:8],
             width=340,
         )
+        self._doubt_by_teacher = {each.id: each.doubt for each in teachers.data if each.doubt}
+        self.doubts = stack()
         self.start = pmui.Button(label="Show the price and start", variant="contained")
         self.said = stack()
         super().__init__()
@@ -127,7 +129,9 @@ class LabelingForm(Viewer):
         self.file.param.watch(self._take, "value")
         for field in (self.source, self.asked):
             pn.bind(self._fit, field, watch=True)
+        pn.bind(self._warn, self.teachers, watch=True)
         self._fit()
+        self._warn()
 
     def __panel__(self) -> Viewable:
         return card(
@@ -138,6 +142,7 @@ class LabelingForm(Viewer):
             self._own,
             number_fields(self.dataset, self.n_rows),
             self.teachers,
+            self.doubts,
             self.start,
             self.said,
         )
@@ -161,6 +166,16 @@ class LabelingForm(Viewer):
         self._own.visible = source == _FILE and self.asked.value == _OWN
         self.dataset.visible = source == _DATASET
         self.n_rows.visible = source != _FILE
+
+    def _warn(self, *_: Any) -> None:
+        """Show why chosen teachers are not to be relied on."""
+        doubts = self._doubt_by_teacher
+        text = " ".join(
+            f"{name}: {doubts[name]}." for name in self.teachers.value if name in doubts
+        )
+        self.doubts[:] = (
+            [verdict("unsure", "Not qualified.", escape_markdown(text))] if text else []
+        )
 
     async def _begin(self) -> None:
         self.said[:] = []
