@@ -60,8 +60,9 @@ PRINTED = {
     "applications/decide.md": r"My card (?s:.*)\n(refund|answer|abstain) \{.*\nTrue\nQuestion: Does .*\nGuideline: Money .*\nAnswer ",
     "applications/wording.md": r"\[\{'decision': 'late', 'rule': 'negation'",
     "applications/feedback.md": r"35 None True\nFalse\n\['team'\]\n\{\}\n\['team'\]\n\{'team': 'billing'\}\n\[\]\n"
-    r"\['dec_\w+'\]\nOrder 118 was charged twice\.\n[1-9]\d*\n",
+    r"\['dec_\w+'\]\nOrder 118 was charged twice\.\n[1-9]\d*\nTrue\n\[\(True, True\)\]\nTrue\nTrue\n0\.43 \[0\.36, 0\.50\]\n",
     "applications/families.md": r"triage@1 (?s:.*)\ntriage triage@1\n",
+    "applications/rules.md": r"refund 2 .*\n\['refund', 'person'\]\n",
     "applications/webhooks.md": r"job\.succeeded\n",
     "applications/python.md": r"(billing|shipping) 0\.\d+\n\['text', 'team\.top', .*\]\n\['(?s:.*?)'\]\n\[\d\..*\]\n"
     r"\['billing', 'shipping'\]\n\['steelyard-base-2', .*\]\n\[.*'outcomes'\] req_\w+\n"
