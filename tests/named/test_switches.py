@@ -154,6 +154,11 @@ CHAT = {
     "output": {"role": "assistant", "content": "shipping\n"},
     "probability": 0.75,
 }
+PARTS = {
+    "input": [{"from": "human", "value": [{"type": "text", "text": "Late.\n"}]}],
+    "output": {"role": "model", "parts": [{"text": "shipping"}]},
+    "confidence": 0.75,
+}
 
 
 @pytest.mark.parametrize(
@@ -162,6 +167,7 @@ CHAT = {
         ("decisions.jsonl", json.dumps(LOGGED)),
         ("decisions.json", json.dumps([{**LOGGED["response"], "input": "Late."}])),
         ("langfuse.json", json.dumps({"data": [CHAT]})),
+        ("parts.jsonl", json.dumps(PARTS)),
         ("answers.csv", 'text,answer,probability\n"Late.",shipping,0.75\n,billing,1\n'),
         ("answers.jsonl", '{"input": "Late.", "output": "shipping", "confidence": 0.75}\n{}\n'),
         ("answers.json", '[{"context": "Late.", "answer": "shipping", "probability": "0.75"}]'),

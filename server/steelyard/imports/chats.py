@@ -82,13 +82,30 @@ def read_chats(rows: Sequence[Numbered]) -> Iterator[tuple[int, AnnotatedText]]:
         yield number, item
 
 
+def last_text(value: Any, role: str) -> Any:
+    """Return the last text of a role in a chat or its messages; a value without one as it is."""
+    if isinstance(value, Mapping):
+        value = next((value[name] for name in _LISTS if isinstance(value.get(name), list)), value)
+    messages = value if isinstance(value, list) else [value]
+    texts = [
+        _text(message)
+        for message in messages
+        if isinstance(message, Mapping) and _role_of(message) == role
+    ]
+    return next(filter(None, reversed(texts)), value)
+
+
 def _messages(row: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
     """Return the role of each message, and the message."""
     system = next((row[name] for name in _SYSTEMS if row.get(name)), None)
     first = [] if system is None else [("system", {"content": system})]
     messages = next(row[name] for name in _LISTS if name in row)
-    roles = [str(message.get("role", message.get("from"))).lower() for message in messages]
-    return [*first, *zip([_ROLES.get(role, role) for role in roles], messages, strict=True)]
+    return [*first, *((_role_of(message), message) for message in messages)]
+
+
+def _role_of(message: Mapping[str, Any]) -> str:
+    role = str(message.get("role", message.get("from"))).lower()
+    return _ROLES.get(role, role)
 
 
 def _system_of(messages: Sequence[tuple[str, Mapping[str, Any]]]) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from steelyard.errors import NoRowsError
+from steelyard.imports.chats import last_text
 
 #: By field of an answer, the columns, fields and attributes that may have it.
 _NAMES = {
@@ -100,27 +101,6 @@ def _of_decisions(answer: Mapping[str, Any]) -> dict[str, Any]:
     return {"answer": top, "probability": shares[top], "decision": answer.get("name")}
 
 
-def _last_message(value: Any, role: str) -> Any:
-    """Return the last message of a role in a chat; other values as they are."""
-    if isinstance(value, dict) and isinstance(value.get("messages"), list):
-        value = value["messages"]
-    messages = value if isinstance(value, list) else [value]
-    texts = [
-        _content(each["content"])
-        for each in messages
-        if isinstance(each, dict) and "content" in each and each.get("role") == role
-    ]
-    return texts[-1] if texts else value
-
-
-def _content(content: Any) -> str:
-    """Return the text of a message's content, which may be in parts."""
-    parts = content if isinstance(content, list) else [content]
-    return "\n".join(
-        str(each.get("text", "")) if isinstance(each, dict) else str(each) for each in parts
-    )
-
-
 def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value).strip()
 
@@ -134,8 +114,8 @@ def _answer(record: Mapping[str, Any]) -> dict[str, Any]:
     }
     if "context" not in answer or "answer" not in answer:
         return {}
-    answer["context"] = _last_message(answer["context"], "user")
-    answer["answer"] = _text(_last_message(answer["answer"], "assistant"))
+    answer["context"] = last_text(answer["context"], "user")
+    answer["answer"] = _text(last_text(answer["answer"], "assistant"))
     if "probability" in answer:
         answer["probability"] = float(answer["probability"])
     return answer
