@@ -143,6 +143,8 @@ def test_rules_are_set_and_watches_listed(server, client):
     for model, told in (("router", "No rule of 'router'"), (None, "No general rule")):
         with pytest.raises(errors.NotFoundError, match=told):
             client.alarms.remove_rule(model)
+    unknown = ["alarm", "rules", "--set", "unknown", "--url", server.url]
+    assert "no model unknown" in CliRunner().invoke(main, unknown).output
     for wrong in ({"evaluation_id": "eval_none"}, {"since": 2.0}, {"since": 2.0, "until": 1.0}):
         with pytest.raises(errors.InvalidRequestError, match=r"^reference "):
             client.alarms.set_rule("router", **wrong)

@@ -298,7 +298,9 @@ def test_a_difference(run, dataset, url, tmp_path):
 def test_a_name_and_a_deletion(run, dataset):
     assert "other" in run("rename", dataset, "other").stdout
     assert "other" in run("restore", dataset).stdout
-    run("delete", dataset, status=1, input="n\n")
+    asked = run("delete", dataset, status=1, input="n\n")
+    assert f"Delete other ({dataset}) and all of its rows" in asked.stdout
+    assert "dataset" in run("delete", "ds_none", status=2, input="y\n").stderr
     assert "is deleted" in run("delete", dataset, "--yes").stdout
     assert "dataset_deleted" in run("show", dataset, status=2).stderr
 

@@ -145,6 +145,9 @@ def test_numbers_are_switched_and_kept_warm(ask, family):
     warm = json.loads(ask("family", "keep-warm", "router@1", "on", "--json").stdout)
     assert warm["keep_warm"]
     assert ask("family", "delete", "router@1", "--yes").exit_code == 2
+    for unknown in ("nobody", "router@9"):
+        refused = ask("family", "delete", unknown, stdin="y\n")
+        assert (refused.exit_code, "for good?" in refused.output) == (2, False)
     assert json.loads(ask("family", "switch", "router@1", "off", "--json").stdout)["on_at"] is None
 
 

@@ -290,7 +290,8 @@ def archive(state: State, dataset: str) -> Shown:
 def delete(client: Client, dataset: str, *, yes: bool) -> Shown:
     """Delete a dataset with every version and all rows, for good."""
     if not yes:
-        click.confirm(f"Delete {printable(dataset)} and all of its rows for good?", abort=True)
+        name = printable(client.datasets.get(dataset).name)
+        click.confirm(f"Delete {name} ({dataset}) and all of its rows for good?", abort=True)
     return client.datasets.delete(dataset), f"{dataset} is deleted."
 
 

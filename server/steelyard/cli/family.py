@@ -264,10 +264,12 @@ def rollback(client: Client, name: str, to: str, *, discard: tuple[str, ...], ye
 @_yes
 def delete(client: Client, name: str, *, yes: bool) -> Shown:
     """Delete NAME for good: a family with its whole lineage, or one model by its number."""
-    what = "" if "@" in name else " and every model of its lineage"
+    is_model = "@" in name
     if not yes:
-        click.confirm(f"Delete {printable(name)}{what} for good?", abort=True)
-    deleted = client.models.delete(name) if "@" in name else client.families.delete(name)
+        found = client.models.get(name) if is_model else client.families.get(name)
+        what = "" if is_model else " and every model of its lineage"
+        click.confirm(f"Delete {printable(found.id)}{what} for good?", abort=True)
+    deleted = client.models.delete(name) if is_model else client.families.delete(name)
     return deleted, f"{printable(deleted.id)} is deleted."
 
 
