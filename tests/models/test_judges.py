@@ -376,7 +376,7 @@ def test_a_judge_is_not_connected_under_the_name_of_a_route(server, monkeypatch)
     steps = (RouteStep(model="hashing", threshold=0.5), RouteStep(model="far"))
     models = {name: model for name, model in declared.models.items() if name != NAME}
     write_file(server.home, ModelsFile(models, {NAME: DeclaredRoute(steps=steps)}))
-    monkeypatch.setattr(JudgeSetup, "_file", lambda *_: Path("judge.gguf"))
+    monkeypatch.setattr(JudgeSetup, "_downloaded", lambda *_: Path("judge.gguf"))
     monkeypatch.setattr(judge_setup, "read_header", lambda _: SimpleNamespace(context_tokens=0))
     monkeypatch.setattr(judge_setup, "examine_judge", lambda *_: ("", None))
     try:

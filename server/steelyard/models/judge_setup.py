@@ -214,9 +214,14 @@ class JudgeSetup:
     def _list(self) -> judge_wire.JudgeList:
         declared, last, catalogue = self._declared(), self._setups.last(), _catalogue()
         files = self._files(declared)
-        names = [*(name for name in declared.models if name not in catalogue), *files, *catalogue]
+        others = [
+            name for name in dict.fromkeys([*declared.models, *files]) if name not in catalogue
+        ]
         return judge_wire.JudgeList(
-            data=[self._describe(name, files.get(name), declared, last) for name in names],
+            data=[
+                self._describe(name, files.get(name), declared, last)
+                for name in (*others, *catalogue)
+            ],
             runs_here=find_spec("xllamacpp") is not None,
             folder=str(self._home / _FOLDER),
         )
@@ -231,8 +236,6 @@ class JudgeSetup:
         model, entry = declared.models.get(name), _catalogue().get(name)
         measured = SHIPPED_MEASURED if name == SHIPPED else ""
         n_bytes = file.stat().st_size if file is not None and file.is_file() else 0
-        if entry is not None:
-            file, n_bytes = self._file(entry), entry.bytes
         is_reader = (
             isinstance(entry, ReaderEntry)
             or (model is not None and model.wire == WIRE)
@@ -247,7 +250,7 @@ class JudgeSetup:
             kind="reader" if is_reader else "judge",
             repository=None if entry is None else entry.repository,
             licence=None if entry is None else entry.licence,
-            bytes=n_bytes or None,
+            bytes=(n_bytes if entry is None else entry.bytes) or None,
             context_tokens=None if entry is None else entry.context or None,
             measured=(measured if entry is None else entry.measured) or None,
             recommended=None if entry is None else entry.recommended or None,
@@ -273,37 +276,43 @@ class JudgeSetup:
         return completed(declared, default_name(self._settings))
 
     def _files(self, declared: ModelsFile) -> dict[str, Path]:
-        """Return the judges' files and readers' folders that a person put into the home, by name."""
+        """Return the judges' files and readers' folders in the home, downloaded or put there, by name."""
+        catalogue = _catalogue()
+        try:
+            listed = sorted((self._home / _FOLDER).iterdir())
+        except OSError:
+            listed = []
+        files = {
+            name: file
+            for name, entry in catalogue.items()
+            if (file := self._downloaded(entry, listed)) is not None
+        }
         taken = {self._home / model.file for model in declared.models.values() if model.file}
-        taken |= {file for entry in _catalogue().values() if (file := self._file(entry))}
-        files: dict[str, Path] = {}
-        for path in self._listed():
+        taken.update(files.values())
+        for path in listed:
             is_reader = (path / GRAPH).is_file()
             name = _NO_NAME.sub("-", path.name if is_reader else path.stem).lstrip("-._")
             if name and (is_reader or path.suffix == ".gguf") and path not in taken:
-                is_used = name in _catalogue() or self._models.find(name) is not None
+                is_used = name in catalogue or self._models.find(name) is not None
                 files[f"{name}-file" if is_used or name in declared.models else name] = path
         return files
 
-    def _listed(self) -> Sequence[Path]:
-        try:
-            return sorted((self._home / _FOLDER).iterdir())
-        except OSError:
-            return []
-
-    def _file(self, entry: CatalogueEntry | ReaderEntry) -> Path | None:
+    def _downloaded(
+        self, entry: CatalogueEntry | ReaderEntry, listed: Sequence[Path]
+    ) -> Path | None:
         """Return the downloaded file of an entry, whose name the catalogue may know in part."""
         if isinstance(entry, ReaderEntry):
             folder = folder_of(self._home, entry)
             return folder if folder.is_dir() else None
         pattern = Path(entry.file).name
-        files = (file for file in self._listed() if fnmatch.fnmatchcase(file.name, pattern))
-        return next(files, None)
+        return next((file for file in listed if fnmatch.fnmatchcase(file.name, pattern)), None)
 
     def _connect(self, name: str) -> None:
-        file = self._files(self._declared()).get(name) or self._file(_entry(name))
-        if file is None:
+        files = self._files(self._declared())
+        if name not in files:
+            _entry(name)
             raise errors.ModelUnavailableError(f"{name} is not downloaded yet; download it first.")
+        file = files[name]
         try:
             if file.is_dir():
                 read_folder(file)
