@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Column, Connection, Table
+from sqlalchemy import Column, Connection
 
 from steelyard.errors import SteelyardError
 from steelyard.http.routing import Route
@@ -69,7 +69,6 @@ class Room:
     #: Packages that it stands on directly.
     after: tuple[str, ...] = ()
     nouns: tuple[str, ...] = ()
-    tables: tuple[Table, ...] = ()
     errors: tuple[type[SteelyardError], ...] = ()
     events: tuple[Event, ...] = ()
     routes: tuple[Route, ...] = ()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 
-from steelyard.accounts import tables
 from steelyard.accounts.rate_limits import Counters, RateWindows, RequestLimits, TokenAllowance
 from steelyard.accounts.routes import ROUTES
 from steelyard.accounts.service import AccountService, effective_limits
@@ -38,7 +37,6 @@ ROOM = Room(
     name="accounts",
     after=("http",),
     nouns=("account",),
-    tables=(tables.rate_windows, tables.views),
     errors=errors_of(errors),
     routes=ROUTES,
     open=_open,

@@ -62,14 +62,6 @@ def _sweep(watcher: Watcher) -> Callable[[], object]:
 ROOM = Room(
     name="alarms",
     after=("people", "named"),
-    tables=(
-        tables.alarm_rules,
-        tables.alarm_looks,
-        tables.alarm_watches,
-        tables.alarm_feedback,
-        tables.golden_checks,
-        tables.alarms,
-    ),
     events=("alarm.raised", "alarm.cleared"),
     routes=ROUTES,
     open=_open,

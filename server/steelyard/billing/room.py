@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from steelyard.billing import tables
 from steelyard.billing.amounts import referral_nano_of
 from steelyard.billing.providers import open_provider
 from steelyard.billing.routes import ROUTES
@@ -33,15 +32,6 @@ def _open(house: House) -> tuple[object, ...]:
 ROOM = Room(
     name="billing",
     after=("http",),
-    tables=(
-        tables.purchases,
-        tables.provider_events,
-        tables.top_ups,
-        tables.payment_methods,
-        tables.referral_codes,
-        tables.referrals,
-        tables.billing_events,
-    ),
     errors=errors_of(errors),
     events=("purchase.paid",),
     routes=ROUTES,

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from steelyard.bulk import store, tables
+from steelyard.bulk import store
 from steelyard.evaluations.models import EvaluatedModels
 from steelyard.house import House
 from steelyard.jobs.work import Work
@@ -33,10 +33,6 @@ def _sweep(house: House) -> Callable[[], object]:
 ROOM = Room(
     name="bulk",
     after=("evaluations",),
-    tables=(
-        tables.bulk_runs,
-        tables.bulk_partitions,
-    ),
     jobs=(JobKind(_open_runs, None, store.has_unfinished, store.uses),),
     files=(files_of("bulk", "rows that wait for an answer", store.live_files),),
     sweeps=(_sweep,),

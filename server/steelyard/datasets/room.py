@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 
 from sqlalchemy import Connection
 
-from steelyard.datasets import tables
 from steelyard.datasets.from_feedback import FeedbackRows
 from steelyard.datasets.ingesting import RowBounds
 from steelyard.datasets.routes import ROUTES, ROW_ROUTES
@@ -60,10 +59,6 @@ def _sweep(datasets: DatasetService) -> Callable[[], object]:
 ROOM = Room(
     name="datasets",
     after=("decision_log",),
-    tables=(
-        tables.datasets,
-        tables.dataset_versions,
-    ),
     errors=errors_of(errors),
     routes=ROUTES,
     base=_open_base,

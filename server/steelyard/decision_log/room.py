@@ -6,7 +6,6 @@ from collections.abc import Callable
 from functools import partial
 
 from steelyard.accounts.store_owner import sweep_owned
-from steelyard.decision_log import tables
 from steelyard.decision_log.answers import StoredAnswers
 from steelyard.decision_log.archive import store
 from steelyard.decision_log.archive.files import ArchiveFiles
@@ -65,7 +64,6 @@ ROOM = Room(
     name="decision_log",
     after=("exports", "serving"),
     nouns=("decisions",),
-    tables=(tables.decisions, tables.feedback, tables.decision_files, tables.decision_archivings),
     routes=ROUTES,
     open=_open,
     jobs=(JobKind(_open_runs, None, store.has_unfinished, no_models),),

@@ -9,7 +9,7 @@ from steelyard.datasets.service import DatasetService
 from steelyard.decision_log.service import DecisionLog
 from steelyard.errors import errors_of
 from steelyard.errors import evaluations as errors
-from steelyard.evaluations import store, tables
+from steelyard.evaluations import store
 from steelyard.evaluations.figures import EvaluationFigures
 from steelyard.evaluations.frontier import EvaluationFrontier
 from steelyard.evaluations.judges import Judges
@@ -58,11 +58,6 @@ def _sweep(house: House) -> Callable[[], object]:
 ROOM = Room(
     name="evaluations",
     after=("datasets", "proof"),
-    tables=(
-        tables.evaluations,
-        tables.evaluation_parts,
-        tables.evaluation_partitions,
-    ),
     errors=errors_of(errors),
     events=("evaluation.succeeded",),
     routes=ROUTES,

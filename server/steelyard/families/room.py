@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from steelyard.datasets.service import DatasetService
 from steelyard.errors import errors_of, families
-from steelyard.families import fine_tune_store, tables
+from steelyard.families import fine_tune_store
 from steelyard.families.fine_tuning import routes as fine_tuning
 from steelyard.families.fine_tuning.files import FineTuneFiles
 from steelyard.families.fine_tuning.rows import TuningRows
@@ -63,7 +63,6 @@ ROOM = Room(
     name="families",
     after=("evaluations", "review", "trainer"),
     nouns=("fine-tuning",),
-    tables=tables.TABLES,
     errors=errors_of(families),
     events=EVENTS,
     routes=(*ROUTES, *fine_tuning.ROUTES),

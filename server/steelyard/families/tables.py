@@ -91,5 +91,3 @@ keep_warm_windows = sa.Table(
     sa.Column("ends_at", sa.Double, nullable=False),
     sa.Column("reserved_nano", sa.BigInteger, nullable=False),
 )
-
-TABLES = (account_lines, families, tuned_models, fine_tunes, fine_tune_events, keep_warm_windows)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from steelyard.growth import tables
 from steelyard.growth.routes import ROUTES
 from steelyard.growth.service import LOOK_S, Growths
 from steelyard.house import House
@@ -24,7 +23,6 @@ ROOM = Room(
     name="growth",
     after=("alarms", "shadows", "named"),
     nouns=("named-decisions",),
-    tables=(tables.growths,),
     events=("decision.grown",),
     routes=ROUTES,
     open=_open,

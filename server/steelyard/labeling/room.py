@@ -13,7 +13,7 @@ from steelyard.evaluations.models import EvaluatedModels
 from steelyard.families.lineage_store import LineageStore
 from steelyard.house import House
 from steelyard.jobs.work import Work
-from steelyard.labeling import store, tables
+from steelyard.labeling import store
 from steelyard.labeling.finalizing import LabelingFinalizer
 from steelyard.labeling.reviewed import LabelingReviews
 from steelyard.labeling.routes import ROUTES
@@ -60,7 +60,6 @@ def _sweep(house: House) -> Callable[[], object]:
 ROOM = Room(
     name="labeling",
     after=("models",),
-    tables=(tables.labeling_sources, tables.labeling_jobs, tables.labeling_parts),
     errors=errors_of(errors),
     events=("labeling.review_ready",),
     routes=ROUTES,

@@ -11,7 +11,7 @@ from steelyard.errors import maps as errors
 from steelyard.evaluations.service import EvaluationService
 from steelyard.house import House
 from steelyard.jobs.work import Work
-from steelyard.maps import store, tables
+from steelyard.maps import store
 from steelyard.maps.routes import ROUTES
 from steelyard.maps.service import DatasetMaps
 from steelyard.room import Room, files_of, jobs_of
@@ -45,7 +45,6 @@ def _sweep(house: House) -> Callable[[], object]:
 ROOM = Room(
     name="maps",
     after=("evaluations",),
-    tables=(tables.dataset_maps,),
     errors=errors_of(errors),
     routes=ROUTES,
     open=_open,

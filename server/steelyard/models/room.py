@@ -6,14 +6,12 @@ from steelyard.models import opening
 from steelyard.models.judge_routes import JUDGE_ROUTES
 from steelyard.models.routes import ROUTES
 from steelyard.models.setups import SETUPS, ModelSetups
-from steelyard.models.tables import judge_qualifications, model_setups
 from steelyard.room import JobKind, Room, jobs_of, no_models
 
 ROOM = Room(
     name="models",
     after=("families",),
     nouns=("judges", "routes", "setups"),
-    tables=(judge_qualifications, model_setups),
     routes=(*ROUTES, *JUDGE_ROUTES),
     base=opening.open_base,
     open=opening.open_models,

@@ -9,7 +9,6 @@ from steelyard.evaluations.judges import Judges
 from steelyard.evaluations.models import EvaluatedModels
 from steelyard.house import House
 from steelyard.jobs.work import Work
-from steelyard.named import tables
 from steelyard.named.compare_service import NamedComparisons
 from steelyard.named.routes import ROUTES
 from steelyard.named.served import ServedDecisions
@@ -53,14 +52,6 @@ ROOM = Room(
     name="named",
     after=("evaluations", "decision_log"),
     nouns=("named-decisions", "named-comparisons"),
-    tables=(
-        tables.named_decisions,
-        tables.named_versions,
-        tables.named_aliases,
-        tables.named_moves,
-        tables.named_shares,
-        tables.named_comparisons,
-    ),
     events=("decision.moved", "decision.share_ended"),
     errors=errors_of(errors),
     routes=ROUTES,

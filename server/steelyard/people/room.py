@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from steelyard.errors import errors_of
 from steelyard.errors import people as errors
-from steelyard.people import operator_routes, tables
+from steelyard.people import operator_routes
 from steelyard.people.opening import open_people
 from steelyard.people.routes import ROUTES
 from steelyard.people.session_service import Sessions
@@ -21,15 +21,6 @@ ROOM = Room(
     name="people",
     after=("billing", "models"),
     nouns=("account", "auth", "operator"),
-    tables=(
-        tables.users,
-        tables.memberships,
-        tables.sign_in_challenges,
-        tables.sessions,
-        tables.passkeys,
-        tables.letters,
-        tables.audit_entries,
-    ),
     errors=errors_of(errors),
     routes=(*ROUTES, *operator_routes.ROUTES),
     open=open_people,

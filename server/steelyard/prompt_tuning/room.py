@@ -8,7 +8,6 @@ from steelyard.errors import prompt_tuning as errors
 from steelyard.evaluations.models import EvaluatedModels
 from steelyard.house import House
 from steelyard.jobs.work import Work
-from steelyard.prompt_tuning import tables
 from steelyard.prompt_tuning.routes import ROUTES
 from steelyard.prompt_tuning.service import PromptTunings
 from steelyard.room import Room, jobs_of
@@ -45,7 +44,6 @@ ROOM = Room(
     name="prompt_tuning",
     after=("evaluations",),
     nouns=("prompt-tuning",),
-    tables=(tables.prompt_tunings,),
     errors=errors_of(errors),
     routes=ROUTES,
     open=_open,

@@ -7,7 +7,6 @@ from steelyard.datasets.service import DatasetService
 from steelyard.errors import errors_of
 from steelyard.errors import review as errors
 from steelyard.house import House
-from steelyard.review import tables
 from steelyard.review.answering import BlindAnswers
 from steelyard.review.assigning import DraftAssignments
 from steelyard.review.importing import AnswerImports
@@ -52,11 +51,6 @@ ROOM = Room(
     name="review",
     after=("datasets",),
     nouns=("drafts",),
-    tables=(
-        tables.drafts,
-        tables.draft_entries,
-        tables.draft_duties,
-    ),
     errors=errors_of(errors),
     routes=ROUTES,
     open=_open,

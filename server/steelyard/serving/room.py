@@ -18,7 +18,6 @@ from steelyard.serving.connected.hosts import ModelHosts
 from steelyard.serving.registry import ModelRegistry
 from steelyard.serving.routes import ROUTES
 from steelyard.serving.service import DecisionService
-from steelyard.serving.tables import model_declarations, model_hosts
 from steelyard.settings import home_of
 
 
@@ -69,7 +68,6 @@ ROOM = Room(
     name="serving",
     after=("accounts", "scoring"),
     nouns=("decide", "playground"),
-    tables=(model_declarations, model_hosts),
     errors=errors_of(errors),
     routes=ROUTES,
     base=_open_base,

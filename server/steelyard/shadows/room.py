@@ -7,7 +7,6 @@ from steelyard.families.lineage_store import LineageStore
 from steelyard.house import House
 from steelyard.room import Room
 from steelyard.serving.registry import ModelRegistry
-from steelyard.shadows import tables
 from steelyard.shadows.routes import ROUTES
 from steelyard.shadows.service import Shadows
 from steelyard.shadows.tables import shadow_answers
@@ -31,10 +30,6 @@ ROOM = Room(
     name="shadows",
     after=("families",),
     nouns=("families",),
-    tables=(
-        tables.shadows,
-        tables.shadow_answers,
-    ),
     routes=ROUTES,
     open=_open,
     decisions=(shadow_answers.c.decision_id,),
