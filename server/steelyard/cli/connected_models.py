@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 
 from steelyard.cli.local_state import ThisMachine, home_options, show_table
 from steelyard.cli.nouns import Shown, asking
-from steelyard.cli.options import PROBABILITY, setting_option
+from steelyard.cli.options import PROBABILITY, setting_option, together
 from steelyard.cli.terminal import progress_bar
 from steelyard.wire.limits import MAX_THOUGHT_TOKENS, THOUGHT_TOKENS
 from steelyard.wire.measures import interval_text
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from steelyard.serving.connected.checking import CheckReport
     from steelyard.serving.connected.declared import ConnectedModel
     from steelyard.serving.connected.queue import ConnectedQueue
+
+_Declared = TypeVar("_Declared")
 
 _WIRES = ("systemone", "decisions", "decide", "chat", "hub", "gguf", "entailment")
 #: What comes first in a pair, and whether that is the statement.
@@ -177,7 +179,7 @@ def remove(machine: ThisMachine, name: str) -> Shown:
     models = declared.models
     if name not in models and name in _declared(machine):
         raise click.UsageError(f"{name!r} ships with Steelyard and stays.")
-    _named(models, name)
+    find_named("connected model", models, name)
     if through := [route for route, walked in declared.routes.items() if name in walked.models]:
         raise click.UsageError(
             f"The route {through[0]!r} asks {name!r}; remove it first: steelyard route remove "
@@ -199,7 +201,7 @@ def check(machine: ThisMachine, name: str) -> Shown:
     """
     from steelyard.serving.connected.checking import check_model
 
-    model = _named(_declared(machine), name)
+    model = find_named("connected model", _declared(machine), name)
     with _open(name, model, machine) as queue:
         report = check_model(queue.submit, model.timeout_s)
     return report, _show_check, bool(report.failures)
@@ -223,12 +225,21 @@ def _show_check(report: CheckReport) -> None:
         click.echo(message, err=True)
 
 
-@asking("calibrate", "name", "dataset", epilog=_EPILOG)
-@click.option(
-    "--rows", type=click.IntRange(1, 10_000), default=500, help="Rows of each side that are asked."
+#: The rows that a model or a route is fitted and judged on.
+sides_options = together(
+    click.option(
+        "--rows",
+        type=click.IntRange(1, 10_000),
+        default=500,
+        help="Rows of each side that are asked.",
+    ),
+    click.option("--version", type=int, help="Version of the dataset. [default: the latest]"),
+    setting_option("home"),
 )
-@click.option("--version", type=int, help="Version of the dataset. [default: the latest]")
-@setting_option("home")
+
+
+@asking("calibrate", "name", "dataset", epilog=_EPILOG)
+@sides_options
 def calibrate(
     client: Client, name: str, dataset: str, *, rows: int, version: int | None, home: str | None
 ) -> Shown:
@@ -242,58 +253,58 @@ def calibrate(
     from steelyard.models.thinking import effect_of
     from steelyard.serving.connected.calibrating import ask_rows
     from steelyard.serving.connected.calibrating import calibrate as fit
-    from steelyard.serving.connected.declared import Calibration
 
     machine = ThisMachine(home)
-    model = _named(_declared(machine), name)
+    model = find_named("connected model", _declared(machine), name)
     number = client.datasets.get(dataset).version if version is None else version
-    scored, failures = [], Counter[str]()
+    # One after another, the processor time of each is its own.
+    at_once = model.concurrency if model.think is None else 1
     with _open(name, model, machine) as queue:
-        for side in _SIDES:
-            data = client.datasets.download(dataset, partition=side, version=number)
-            lines = data.splitlines()[:rows]
-            decoded = [msgspec.json.decode(line) for line in lines]
-            with progress_bar(f"Asking {side} rows", len(decoded)) as show_progress:
-                answered, failed = ask_rows(
-                    queue.submit,
-                    decoded,
-                    model.timeout_s,
-                    show_progress,
-                    # One after another, the processor time of each is its own.
-                    at_once=model.concurrency if model.think is None else 1,
-                )
-            scored.append(answered)
-            failures += failed
-    report = fit(scored[0], scored[1], failures)
-    effect = None if model.think is None else effect_of(scored[0], scored[1])
+
+        def ask(rows: list[Any], on_row: Callable[[int], None]) -> Any:
+            return ask_rows(queue.submit, rows, model.timeout_s, on_row, at_once=at_once)
+
+        training, held_out, failures = ask_sides(client, dataset, number, rows, ask)
+    report = fit(training, held_out, failures)
+    effect = None if model.think is None else effect_of(training, held_out)
     answer = {**msgspec.structs.asdict(report), "thinking": effect}
     if not report.is_better:
         click.echo("Not kept: the held-out log loss is not lower.", err=True)
         return answer, lambda _: _show_report(report, effect), True
-    calibration = Calibration(
-        number=1 + len(model.calibrations),
-        dataset=dataset,
-        version=number,
-        temperatures=report.temperatures,
-    )
-    calibrated = msgspec.structs.replace(
-        _named(_declared(machine), name), calibrations=(*model.calibrations, calibration)
-    )
+    model = find_named("connected model", _declared(machine), name)
+    calibrated = model.calibrated(dataset, number, report.temperatures)
     machine.change_declared(lambda declared: declared.with_model(name, calibrated))
 
     def show(_: object) -> None:
         _show_report(report, effect)
-        click.echo(f"Kept as calibration {calibration.number} of {name}.")
+        click.echo(f"Kept as calibration {len(calibrated.calibrations)} of {name}.")
 
     return answer, show
+
+
+def ask_sides(
+    client: Client, dataset: str, version: int, n_rows: int, ask: Callable[..., Any]
+) -> tuple[Any, Any, Counter[str]]:
+    """Return what ``ask`` answers to the first training and evaluation rows, and why rows failed."""
+    import msgspec
+
+    answers, failures = [], Counter[str]()
+    for side in _SIDES:
+        lines = client.datasets.download(dataset, partition=side, version=version).splitlines()
+        rows = [msgspec.json.decode(line) for line in lines[:n_rows]]
+        with progress_bar(f"Asking {side} rows", len(rows)) as show_progress:
+            answered, failed = ask(rows, show_progress)
+        answers.append(answered)
+        failures += failed
+    for message, number in failures.items():
+        click.echo(f"{number} rows failed: {message}", err=True)
+    return answers[0], answers[1], failures
 
 
 def _show_report(report: CalibrationReport, effect: ThinkingEffect | None) -> None:
     losses = [("before", report.log_loss_before), ("after", report.log_loss_after)]
     show_table(("", "HELD-OUT LOG LOSS (NATS)"), [(when, f"{loss:.4f}") for when, loss in losses])
     click.echo(f"Fitted on {report.fitted_on} decisions, judged on {report.held_out}.")
-    for message, number in report.failures.items():
-        click.echo(f"{number} rows failed: {message}", err=True)
     if effect is not None:
         _show_effect(effect)
 
@@ -392,11 +403,12 @@ def _declared(machine: ThisMachine) -> dict[str, ConnectedModel]:
     return completed(machine.declared(), default_name(read_settings())).models
 
 
-def _named(models: dict[str, ConnectedModel], name: str) -> ConnectedModel:
-    if name not in models:
-        known = ", ".join(models) or "none"
-        raise click.UsageError(f"No connected model has the name {name!r}; there are: {known}.")
-    return models[name]
+def find_named(noun: str, declared: Mapping[str, _Declared], name: str) -> _Declared:
+    """Return the model or route of a name; an unknown name is a usage error."""
+    if name not in declared:
+        known = ", ".join(declared) or "none"
+        raise click.UsageError(f"No {noun} has the name {name!r}; there are: {known}.")
+    return declared[name]
 
 
 @contextmanager

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from steelyard.cli.local_state import Print, show_answer
-from steelyard.cli.options import json_option, setting_options
+from steelyard.cli.local_state import source_options
 
 if TYPE_CHECKING:
     from steelyard.client import Client, ClientOptions
@@ -33,10 +31,6 @@ class Server:
 
         with Client(client_options(client_settings(url=self.url, api_key=self.api_key))) as client:
             yield client
-
-    def show(self, answer: Any, show: Print) -> None:
-        """Print an answer as JSON where that was chosen, and as ``show`` does elsewhere."""
-        show_answer(answer, show, as_json=self.as_json)
 
 
 def client_settings(*, url: str | None, **given: str | None) -> Settings:
@@ -70,13 +64,4 @@ def dataset_id_of(client: Client, dataset: str) -> str:
     return ids[0] if ids else dataset
 
 
-def server_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the server's address, its key, and the choice of JSON; the command gets a ``Server``."""
-
-    @setting_options("url", "api_key")
-    @json_option
-    @functools.wraps(command)
-    def asking(*, url: str | None, api_key: str | None, as_json: bool, **given: Any) -> None:
-        command(Server(url, api_key, as_json), **given)
-
-    return asking
+server_options = source_options(Server, "url", "api_key")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from steelyard.cli.options import json_option, setting_option, setting_options
+from steelyard.cli.options import json_option, setting_options
 from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
@@ -100,33 +100,27 @@ class ThisMachine:
         with self.state() as state:
             yield Members(state, MailRoom(state, self.settings))
 
-    def show(self, answer: Any, show: Print) -> None:
-        """Print an answer as JSON where that was chosen, and as ``show`` does elsewhere."""
-        show_answer(answer, show, as_json=self.as_json)
+
+def source_options(
+    source: Callable[..., Any], *settings: str
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator that adds settings and the choice of JSON; the command gets their ``source``."""
+
+    def add(command: Callable[..., None]) -> Callable[..., None]:
+        @setting_options(*settings)
+        @json_option
+        @functools.wraps(command)
+        def opening(**given: Any) -> None:
+            options = {name: given.pop(name) for name in (*settings, "as_json")}
+            command(source(**options), **given)
+
+        return opening
+
+    return add
 
 
-def home_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the home and the choice of JSON; the command gets a ``ThisMachine``."""
-
-    @json_option
-    @setting_option("home")
-    @functools.wraps(command)
-    def opening(*, home: str | None, as_json: bool, **given: Any) -> None:
-        command(ThisMachine(home, as_json=as_json), **given)
-
-    return opening
-
-
-def state_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the home, the state and the choice of JSON; the command gets a ``ThisMachine``."""
-
-    @json_option
-    @setting_options("home", "state_url")
-    @functools.wraps(command)
-    def opening(*, home: str | None, state_url: str | None, as_json: bool, **given: Any) -> None:
-        command(ThisMachine(home, state_url, as_json), **given)
-
-    return opening
+home_options = source_options(ThisMachine, "home")
+state_options = source_options(ThisMachine, "home", "state_url")
 
 
 def show_answer(answer: Any, show: Print, *, as_json: bool) -> None:

@@ -11,7 +11,7 @@ import click
 
 from steelyard.cli.connecting import Server, dataset_id_of, server_options
 from steelyard.cli.failures import FAILED
-from steelyard.cli.local_state import Print
+from steelyard.cli.local_state import Print, show_answer
 
 if TYPE_CHECKING:
     from steelyard.client import Client
@@ -49,7 +49,7 @@ def asking(
                 if isinstance(source, Server):
                     given |= _dataset_ids(client, given)
                 answer, show, *failures = ask(client, **given)
-                source.show(answer, show)
+                show_answer(answer, show, as_json=source.as_json)
             for failure in filter(None, failures):
                 if isinstance(failure, str):
                     raise click.ClickException(failure)

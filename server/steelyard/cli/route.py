@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from steelyard.cli.connected_models import ask_sides, find_named, sides_options
 from steelyard.cli.local_state import ThisMachine, home_options, show_rows, show_table
 from steelyard.cli.nouns import Noun, Shown
-from steelyard.cli.options import PROBABILITY, SHARE, setting_option
-from steelyard.cli.terminal import progress_bar
+from steelyard.cli.options import PROBABILITY, SHARE
 
 if TYPE_CHECKING:
+    from collections import Counter
     from collections.abc import Mapping, Sequence
 
     from steelyard.client import Client
@@ -32,7 +32,6 @@ Examples:
   steelyard route show first
   steelyard route remove first
 """
-_SIDES: tuple[Literal["training", "evaluation"], ...] = ("training", "evaluation")
 
 
 @click.group("route", cls=Noun, epilog=_EPILOG)
@@ -59,18 +58,14 @@ def command() -> None:
     help="The most accurate that lets this share go beyond the first model.",
 )
 @click.option(
-    "--rows", type=click.IntRange(1, 10_000), default=500, help="Rows of each side that are asked."
-)
-@click.option(
     "--confidence",
     type=click.FloatRange(0.5, 1, min_open=True, max_open=True),
     default=0.95,
     help="Of what --min-accuracy certifies.",
 )
 @click.option("--anyway", is_flag=True, help="Keep it where the rows cannot certify that.")
-@click.option("--version", type=int, help="Version of the dataset. [default: the latest]")
 @click.option("--replace", is_flag=True, help="Fit a route anew that is there.")
-@setting_option("home")
+@sides_options
 def fit(
     client: Client,
     name: str,
@@ -103,7 +98,7 @@ def fit(
         raise click.UsageError(f"There is a route {name!r}; fit it anew with --replace.")
     prices = _prices(client, models.split(","), name, routes, bound)
     number = client.datasets.get(dataset).version if version is None else version
-    sides, failures = _observe(client, dataset, number, rows, prices)
+    training, held_out, failures = _observe(client, dataset, number, rows, prices)
 
     def tell_uncertified(reason: str) -> None:
         if not anyway:
@@ -117,7 +112,7 @@ def fit(
         dataset,
         number,
         bound,
-        sides,
+        (training, held_out),
         failures,
         confidence=confidence,
         on_uncertified=tell_uncertified,
@@ -141,13 +136,13 @@ def list_routes(machine: ThisMachine) -> Shown:
 @command.asks("show", "name", options=home_options)
 def show(machine: ThisMachine, name: str) -> Shown:
     """Show the models of the route NAME, and the top probability below which the next is asked."""
-    return _named(machine.declared().routes, name), _show_route
+    return find_named("route", machine.declared().routes, name), _show_route
 
 
 @command.asks("remove", "name", options=home_options)
 def remove(machine: ThisMachine, name: str) -> Shown:
     """Remove the route NAME; its models and its stored answers stay."""
-    removed = _named(machine.declared().routes, name)
+    removed = find_named("route", machine.declared().routes, name)
     machine.change_declared(lambda declared: declared.without(name))
     return removed, f"Removed {name}."
 
@@ -194,9 +189,7 @@ def _prices(
 
 def _observe(
     client: Client, dataset: str, version: int, n_rows: int, prices: Mapping[str, int]
-) -> tuple[tuple[Side, Side], Counter[str]]:
-    import msgspec
-
+) -> tuple[Side, Side, Counter[str]]:
     from steelyard.serving.routed.observing import observe
 
     def ask(model: str, row: Mapping[str, Any]) -> Any:
@@ -204,17 +197,9 @@ def _observe(
             row["context"], row["decisions"], model=model, fallback="none", store=False
         )
 
-    sides, failures = [], Counter[str]()
-    for side in _SIDES:
-        lines = client.datasets.download(dataset, partition=side, version=version).splitlines()
-        decoded = [msgspec.json.decode(line) for line in lines[:n_rows]]
-        with progress_bar(f"Asking {side} rows", len(decoded)) as show_progress:
-            answered, failed = observe(ask, decoded, prices, show_progress)
-        sides.append(answered)
-        failures += failed
-    for message, number in failures.items():
-        click.echo(f"{number} rows failed: {message}", err=True)
-    return (sides[0], sides[1]), failures
+    return ask_sides(
+        client, dataset, version, n_rows, lambda rows, on_row: observe(ask, rows, prices, on_row)
+    )
 
 
 def _show_report(report: RouteReport) -> None:
@@ -264,10 +249,3 @@ def _measure(measure: Measure) -> str:
 
     ends = interval_text(measure.low, measure.high, form=".4g", to=" to ", is_bounded=False)
     return f"{measure.value:.4g} ({ends})"
-
-
-def _named(routes: Mapping[str, DeclaredRoute], name: str) -> DeclaredRoute:
-    if name not in routes:
-        known = ", ".join(routes) or "none"
-        raise click.UsageError(f"No route has the name {name!r}; there are: {known}.")
-    return routes[name]

@@ -30,7 +30,6 @@ from steelyard.serving.auto import auto_route, completed
 from steelyard.serving.connected.calibrating import LabelledAnswers, ask_rows, calibrate
 from steelyard.serving.connected.checking import check_model
 from steelyard.serving.connected.declared import (
-    Calibration,
     ConnectedModel,
     ModelsFile,
     Thinking,
@@ -414,13 +413,7 @@ class JudgeSetup:
         model = self._completed(declared).models.get(row.name)
         if model is None:
             raise errors.NotFoundError(f"The model {row.name!r} was disconnected meanwhile.")
-        calibration = Calibration(
-            number=1 + len(model.calibrations),
-            dataset=row.dataset_id,
-            version=row.dataset_version,
-            temperatures=temperatures,
-        )
-        calibrated = msgspec.structs.replace(model, calibrations=(*model.calibrations, calibration))
+        calibrated = model.calibrated(row.dataset_id, row.dataset_version, temperatures)
         return declared.with_model(row.name, calibrated)
 
     def all_connected(self) -> dict[str, ConnectedModel]:

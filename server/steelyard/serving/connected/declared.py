@@ -148,6 +148,18 @@ class ConnectedModel(
         if parts.username is not None or parts.password is not None:
             raise _bad(name, "leave user and password out of url; name a variable with key_env")
 
+    def calibrated(
+        self, dataset: str, version: int, temperatures: dict[str, dict[str, float]]
+    ) -> ConnectedModel:
+        """Return it with one more calibration, which its answers then have."""
+        calibration = Calibration(
+            number=1 + len(self.calibrations),
+            dataset=dataset,
+            version=version,
+            temperatures=temperatures,
+        )
+        return msgspec.structs.replace(self, calibrations=(*self.calibrations, calibration))
+
     @property
     def price_nano(self) -> int:
         """Nano-USD per input token."""
