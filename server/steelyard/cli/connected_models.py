@@ -264,9 +264,9 @@ def calibrate(
         def ask(rows: list[Any], on_row: Callable[[int], None]) -> Any:
             return ask_rows(queue.submit, rows, model.timeout_s, on_row, at_once=at_once)
 
-        training, held_out, failures = ask_sides(client, dataset, number, rows, ask)
-    report = fit(training, held_out, failures)
-    effect = None if model.think is None else effect_of(training, held_out)
+        training, evaluation, failures = ask_sides(client, dataset, number, rows, ask)
+    report = fit(training, evaluation, failures)
+    effect = None if model.think is None else effect_of(training, evaluation)
     answer = {**msgspec.structs.asdict(report), "thinking": effect}
     if not report.is_better:
         click.echo("Not kept: the held-out log loss is not lower.", err=True)

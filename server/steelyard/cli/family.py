@@ -266,9 +266,9 @@ def delete(client: Client, name: str, *, yes: bool) -> Shown:
     """Delete NAME for good: a family with its whole lineage, or one model by its number."""
     is_model = "@" in name
     if not yes:
-        found = client.models.get(name) if is_model else client.families.get(name)
+        target = client.models.get(name) if is_model else client.families.get(name)
         what = "" if is_model else " and every model of its lineage"
-        click.confirm(f"Delete {printable(found.id)}{what} for good?", abort=True)
+        click.confirm(f"Delete {printable(target.id)}{what} for good?", abort=True)
     deleted = client.models.delete(name) if is_model else client.families.delete(name)
     return deleted, f"{printable(deleted.id)} is deleted."
 

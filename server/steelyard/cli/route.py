@@ -98,7 +98,7 @@ def fit(
         raise click.UsageError(f"There is a route {name!r}; fit it anew with --replace.")
     prices = _prices(client, models.split(","), name, routes, bound)
     number = client.datasets.get(dataset).version if version is None else version
-    training, held_out, failures = _observe(client, dataset, number, rows, prices)
+    training, evaluation, failures = _observe(client, dataset, number, rows, prices)
 
     def tell_uncertified(reason: str) -> None:
         if not anyway:
@@ -112,7 +112,7 @@ def fit(
         dataset,
         number,
         bound,
-        (training, held_out),
+        (training, evaluation),
         failures,
         confidence=confidence,
         on_uncertified=tell_uncertified,

@@ -45,7 +45,7 @@ _MAX_TABLES = 8
 _TIMED_ROWS = 8
 
 
-def asked_alone(n_rows: int) -> slice:
+def timed_rows(n_rows: int) -> slice:
     """Return a few of so many rows in order of length, which are asked one at a time to time them."""
     every = -(-n_rows // _TIMED_ROWS)
     return slice(every // 2, None, every)

@@ -31,7 +31,7 @@ from steelyard.evaluations.measuring import SUPERVISION, measure_file
 from steelyard.evaluations.models import EvaluatedModels
 from steelyard.evaluations.partitions import RowShare
 from steelyard.evaluations.prediction_columns import Prediction
-from steelyard.evaluations.rows import ReadyRow, RowRenderer, asked_alone
+from steelyard.evaluations.rows import ReadyRow, RowRenderer, timed_rows
 from steelyard.evaluations.tables import evaluations
 from steelyard.jobs.store import PendingJob
 from steelyard.jobs.work import LostRunError, Run, TableWork
@@ -289,7 +289,7 @@ def _turns(
     asked about a few of all lengths alone.
     """
     if not model.is_connected:
-        alone = asked_alone(len(window))
+        alone = timed_rows(len(window))
         yield window[alone], 1, True
         del window[alone]
     yield window[::-1], model.queue.max_queue, model.is_connected

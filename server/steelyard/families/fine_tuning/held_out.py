@@ -27,7 +27,7 @@ from steelyard.evaluations.measures.records import Supervision, UnmeasurableErro
 from steelyard.evaluations.measures.summary import evaluation_detail
 from steelyard.evaluations.measuring import step_shares
 from steelyard.evaluations.prediction_columns import SCHEMA, effort_of, records_of
-from steelyard.evaluations.rows import ReadyRow, RowRenderer, asked_alone, slices_of
+from steelyard.evaluations.rows import ReadyRow, RowRenderer, slices_of, timed_rows
 from steelyard.families.lineage.lineage import FamilyModel, FineTune, adapter_of
 from steelyard.families.tuned import TunedModels, tuned_evaluation_key
 from steelyard.ids import new_id
@@ -140,7 +140,7 @@ class HeldOutEvaluations:
         by_length = sorted(ready, key=lambda row: row.characters)
         # Without its times the evaluation is there all the same.
         with suppress(SteelyardError), self._tuned.holding(model, artifact_sha256) as hosted:
-            for row in by_length[asked_alone(len(by_length))]:
+            for row in by_length[timed_rows(len(by_length))]:
                 began = perf_counter()
                 hosted.queue.submit(row.request).result()
                 times[row.place] = (perf_counter() - began) * 1e3
