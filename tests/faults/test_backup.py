@@ -175,7 +175,7 @@ def test_a_restored_home_is_the_one_that_was_copied(home: Path, copy: Path) -> N
         # One that the server makes of itself is followed as a job, which the copy does not go on with.
         operator = server.client.operator
         assert operator.backups().data == []
-        assert operator.back_up().task.status == "running"
+        assert operator.back_up().task.status in {"running", "succeeded"}
         wait_until(lambda: operator.backups().task.status == "succeeded")
         [newest] = operator.backups().data
         assert newest.files == len(files_below(copy)) - 1
@@ -183,8 +183,13 @@ def test_a_restored_home_is_the_one_that_was_copied(home: Path, copy: Path) -> N
         assert (job.name, job.ended) == ("backup of the home", "succeeded")
     kept, again = restored.with_name("restored.backups"), home.with_name("again")
     run_well("restore", kept / newest.name, "--home", again)
+    again.with_name("again.backups").write_text("no folder")
     with steelyard.embed(again, engine="hashing") as server:
-        assert server.client.operator.backups().task is None
+        operator = server.client.operator
+        assert operator.backups().task is None
+        operator.back_up()
+        wait_until(lambda: operator.backups().task.status == "failed")
+        assert "setting `backups`" in operator.backups().task.error
 
 
 def test_a_home_with_data_is_only_replaced_by_force_and_then_kept(home: Path, copy: Path) -> None:

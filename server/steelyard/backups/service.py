@@ -52,6 +52,12 @@ class Backups:
             self._back_up(self._folder, run.report)
         except BackupError as error:
             raise ModelUnavailableError(str(error)) from error
+        except OSError as error:
+            reason = error.strerror or type(error).__name__
+            raise ModelUnavailableError(
+                f"The home could not be copied to {self._folder}: {reason}. Make room there, or give the "
+                "setting `backups` a folder that can be written."
+            ) from error
         return Outcome()
 
     def _list(self) -> BackupList:
