@@ -75,7 +75,7 @@ def job(**given):
 
 
 def gate(*reasons):
-    return SimpleNamespace(passed=False, reasons=list(reasons), groups={})
+    return SimpleNamespace(passed=False, reasons=list(reasons), sentences=[], groups={})
 
 
 def evaluation(**given):

@@ -97,7 +97,7 @@ def test_jobs_that_ended_meanwhile_move_to_the_ended():
     )
     run(page.look())
     assert not page.rows
-    assert "joined" in texts(page.__panel__())
+    assert "made a model" in texts(page.__panel__())
 
 
 def test_a_look_at_an_absent_server_leaves_the_list():

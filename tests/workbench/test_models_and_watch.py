@@ -313,8 +313,8 @@ def test_a_judge_goes_from_the_catalogue_to_a_route(server):
     listed.press(0)
     press(section.opened, "Download 2.0 GB")
     [card] = cards_of(section).lines
-    assert "Downloading: 0.50 of 2.00 GB" in card["text"]
-    assert "0.50 of 2.00 GB" in texts(section.opened)
+    assert "Downloading: 500 MB of 2.0 GB" in card["text"]
+    assert "500 MB of 2.0 GB" in texts(section.opened)
     ended = replace(running, status="succeeded")
     state["judge"] = replace(state["judge"], task=ended, downloaded=True)
     asyncio.run(section.look())
@@ -427,16 +427,17 @@ def test_one_press_on_a_card_gets_a_recommended_judge_and_says_how_long_it_takes
         "70 % right on yes/no",
     ]
     cards_of(section).press(0)
-    assert "Downloading: 0.00 of 2.00 GB" in cards_of(section).lines[0]["text"]
+    assert "Downloading: 0 MB of 2.0 GB" in cards_of(section).lines[0]["text"]
     named(section.opened, "Stop")
     state["judge"] = replace(judge, task=replace(task, done=500_000_000))
     clock = iter([10.0, 10.0, 10.0])
     asyncio.run(section.look())
-    assert "0.50 of 2.00 GB, 30 s left" in cards_of(section).lines[0]["text"]
+    assert "500 MB of 2.0 GB, 30 s left" in cards_of(section).lines[0]["text"]
 
 
 def test_settings_begin_with_what_is_set_and_what_is_on(server):
     shown = opened(server, "settings").__panel__()
     text = texts(shown)
-    assert text.index("Keys ?") < text.index("Answers by") < text.index("everybody on this")
+    assert text.index("Keys ?") < text.index("Answers by") < text.index("programs on this")
+    assert text.index("programs on this") < text.index("No backup yet.")
     assert "panel-material-ui" not in text

@@ -40,7 +40,7 @@ from support.browser.shown_parts import (
     texts_of,
 )
 from support.servers.held_calls import HeldCall, Instead, until_done
-from support.waiting import next_turn, until
+from support.waiting import next_turn, until, wait_until
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 
@@ -604,7 +604,11 @@ def test_operators_see_every_account_and_add_credit(look, account):
     now = accounts.accounts.found[found.index("acme")].wallet
     assert Decimal(now.available_usd) - Decimal(before.available_usd) == 7
     assert f"acme has {usd(now.available_usd)} available." in texts(accounts.said)
-    assert "Requests a minute" in texts_of(page.__panel__())
+    assert "No backup yet." in texts(page.__panel__())
+    press(page, "Back up now")
+    wait_until(lambda: page.client.operator.backups().data)
+    asyncio.run(page.look())
+    assert "Last backed up just now." in texts(page.__panel__())
     assert "No connected models" in texts(page.__panel__())
     refused = opened(OperatorPage, look(MIA, page="operator"))
     assert "steelyard account operator ADDRESS" in texts(refused.__panel__())

@@ -19,7 +19,8 @@ from steelyard_workbench.kit.components.mark_table import MarkTable
 from steelyard_workbench.kit.confirming import Confirming
 from steelyard_workbench.kit.paged import PagedTable
 from steelyard_workbench.kit.tasks import Scope
-from steelyard_workbench.pages.operator.server_state import show_limits, show_models
+from steelyard_workbench.pages.operator.server_state import show_models
+from steelyard_workbench.parts.limits import show_limits
 from support.waiting import next_turn
 
 

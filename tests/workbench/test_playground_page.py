@@ -423,7 +423,7 @@ def test_a_reader_is_got_stopped_gone_on_with_and_asked_beside_the_shipped_model
     assert "Do not rely on this yes or no" in texts(offer.__panel__())
     [get] = named(offer.__panel__(), "Get the reader (96 MB)")
     get.clicks += 1
-    assert "5 of 96 MB" in texts(offer.__panel__())
+    assert "5 MB of 96 MB" in texts(offer.__panel__())
     assert offer.is_waiting
     [stop] = named(offer.__panel__(), "Stop")
     stop.clicks += 1

@@ -43,7 +43,7 @@ def so_far(task: SetupTask) -> str:
         return f"{DOING[task.kind]} …"
     unit = "files" if task.kind == "backup" else "rows"
     amount = (
-        f"{task.done / 1e9:.2f} of {task.total / 1e9:.2f} GB"
+        f"{size_text(task.done)} of {size_text(task.total)}"
         if task.kind == "download"
         else f"{task.done:,} of {task.total:,} {unit}"
     )

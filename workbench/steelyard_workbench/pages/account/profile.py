@@ -12,6 +12,7 @@ from steelyard.accounts.wire import AccountSummary
 from steelyard.caller import LOCAL_ACCOUNT
 from steelyard.wire.storing import STORE_SENTENCES
 from steelyard_workbench.kit.basics import action_button, small_text, stack
+from steelyard_workbench.kit.components.details import Details
 from steelyard_workbench.kit.components.download import Download, bounded
 from steelyard_workbench.kit.components.facts import facts, heading
 from steelyard_workbench.kit.components.numbers import moment
@@ -52,7 +53,7 @@ class Profile(Section):
             values["On this server"] = "operator"
         if account is None:
             return values | {"Account": "none; an owner of one can invite you"}
-        return values | {"Account": account.name, "Id": account.id, "Your role": role or ""}
+        return values | {"Account": account.name, "Your role": role or ""}
 
     def _show(self, account: AccountSummary) -> Viewable:
         values = self._who() | {"Account": account.user.name}
@@ -67,7 +68,10 @@ class Profile(Section):
                         "Restore the account", self._restore, "Not restored.", variant="contained"
                     )
                 )
-        views.append(facts(values))
+        views += [
+            facts(values),
+            Details(lambda: [facts({"Id": self.session.who.account_id})], "id"),
+        ]
         if not is_owner:
             return stack(*views)
         self.called.value = account.user.name

@@ -176,8 +176,8 @@ class FlipBrowser(Boxed):
                 place,
                 flip.decision_id,
                 [self._chip(flip, name, name) for name in flip.right],
-                [self._chip(flip, flip.before, f"{flip.before} {percent_text(flip.p_before)}")],
-                [self._chip(flip, flip.after, f"{flip.after} {percent_text(flip.p_after)}")],
+                [self._chip(flip, flip.before, f"{flip.before} · {percent_text(flip.p_before)}")],
+                [self._chip(flip, flip.after, f"{flip.after} · {percent_text(flip.p_after)}")],
                 cut(" ".join(self._context_of(flip).split()), _SHORT),
             )
             for place, flip in zip(page, flips, strict=True)

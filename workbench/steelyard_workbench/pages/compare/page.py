@@ -52,7 +52,7 @@ from steelyard_workbench.parts.evaluations.charts import (
     forest_chart,
     sliced_changes,
 )
-from steelyard_workbench.parts.evaluations.listing import LEADING, name_of, succeeded
+from steelyard_workbench.parts.evaluations.listing import LEADING, name_of, options_of, succeeded
 from steelyard_workbench.parts.evaluations.opened import CHANCE
 from steelyard_workbench.parts.evaluations.record_filter import RecordChoice, query_of
 from steelyard_workbench.parts.review.sending import RowReview
@@ -184,10 +184,7 @@ class ComparePage(OnePartPage):
             self._is_keeping = False
 
     def _fields(self, choice: ComparableEvaluations, before: str, after: str) -> Viewable:
-        options = {
-            f"{name_of(evaluation)} ({evaluation.id[-6:]})": evaluation.id
-            for evaluation in choice.evaluations
-        }
+        options = options_of(choice.evaluations, name_of)
         for id_ in (before, after):  # of another dataset, from an address
             if id_ not in options.values():
                 options[id_] = id_

@@ -11,7 +11,7 @@ from steelyard.wire.jobs import JobSummary
 from steelyard_workbench.kit.basics import Boxed, action_button, small_text
 from steelyard_workbench.kit.components.progress_bar import ProgressBar
 from steelyard_workbench.kit.states import refused_button
-from steelyard_workbench.pages.jobs.progress import Track, percent_done, progress_text
+from steelyard_workbench.pages.jobs.progress import Track, percent_done, progress_text, title_of
 
 
 class ActiveRow(Boxed):
@@ -29,7 +29,7 @@ class ActiveRow(Boxed):
         self._bar = ProgressBar(
             label=f"Progress of {work.id}", value=0, sizing_mode="stretch_width"
         )
-        name = action_button(f"{work.noun} of {work.of}", lambda _: open_(work), variant="text")
+        name = action_button(title_of(work), lambda _: open_(work), variant="text")
         head: list[Viewable] = [name]
         if forbidden:
             head.append(refused_button("Cancel…", [forbidden]))

@@ -31,7 +31,7 @@ from steelyard_workbench.kit.states import empty, refused_button
 from steelyard_workbench.kit.tasks import Task
 from steelyard_workbench.pages.jobs.active_row import ActiveRow
 from steelyard_workbench.pages.jobs.detail import JobDetail
-from steelyard_workbench.pages.jobs.progress import Track, ended_text
+from steelyard_workbench.pages.jobs.progress import Track, ended_text, title_of
 from steelyard_workbench.parts.datasets.names import dataset_name
 from steelyard_workbench.parts.named.filtering import filter_row, name_of
 
@@ -56,7 +56,7 @@ _PAGES: dict[str, Callable[[JobSummary], dict[str, Any]]] = {
     },
     "labeling": lambda job: {"page": "labeling", "labeling": job.id},
     "map": lambda job: {"page": "map", "dataset": job.dataset_id, "version": job.dataset_version},
-    "model_setup": lambda _: {"page": "models"},
+    "model_setup": lambda job: {"page": "models" if job.models else "settings"},
     "named_comparison": lambda job: {"page": "decisions", "named": job.name.partition(" ")[0]},
     "prompt_tuning": lambda job: {"page": "tuning", "dataset": job.dataset_id, "tuning": job.id},
 }
@@ -138,7 +138,7 @@ class JobsPage(Page):
     async def ask_cancel(self, work: JobSummary) -> None:
         """Ask whether something is to be cancelled."""
         self.dialog = Confirmation(
-            f"Cancel the {work.noun} of {work.of}?",
+            f"Cancel the {title_of(work)}?",
             pmui.Markdown(work.lost),
             action=f"Cancel the {work.noun}",
             act=lambda: self._cancel(work),
@@ -206,7 +206,7 @@ class JobsPage(Page):
             ("job", "began", "ended"),
             [
                 (
-                    f"{work.noun} of {work.of}",
+                    title_of(work),
                     ago(work.created_at),
                     shorten(ended_text(work), _MOST_REASON, placeholder=" …"),
                 )

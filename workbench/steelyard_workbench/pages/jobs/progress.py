@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from collections import deque
 
+from steelyard.models.setup_wire import SETUP
 from steelyard.wire.jobs import JobSummary
 
 #: Seconds that a rate is of: the last half minute predicts the rest better than the whole.
 WINDOW_S = 30.0
+#: How a job ended, where the server's word says little.
+_ENDED = {
+    "gate failed": "check not passed",
+    "joined": "made a model",
+    "refused": "not as good as before",
+    "inconclusive": "too few rows to tell",
+}
 
 
 class Track:
@@ -102,6 +110,12 @@ def percent_done(job: JobSummary) -> int:
     return round(100 * now.step / now.steps) if now is not None and now.steps else 0
 
 
+def title_of(work: JobSummary) -> str:
+    """Return a job in words; a setup names what it does itself, as ``backup of the home``."""
+    return work.name if work.kind == SETUP.kind else f"{work.noun} of {work.of}"
+
+
 def ended_text(work: JobSummary) -> str:
     """Return how a job ended in words; empty while it has not."""
-    return (work.ended or "").replace("gate failed", "check not passed")
+    word, colon, why = (work.ended or "").partition(":")
+    return f"{_ENDED.get(word, word)}{colon}{why}"

@@ -32,6 +32,7 @@ from steelyard_workbench.pages.map.colouring import (
     colour,
 )
 from steelyard_workbench.parts.datasets.row_detail import show_row
+from steelyard_workbench.parts.evaluations.listing import options_of
 from steelyard_workbench.parts.review.row_filter import RowFilter, write_query
 from steelyard_workbench.parts.review.sending import draft_of
 
@@ -87,7 +88,7 @@ class MapView(Viewer):
             size="small",
             value=_known_or_first(session.decision, mapped.decisions),
         )
-        evaluations = {_name_of(evaluation): evaluation.id for evaluation in mapped.evaluations}
+        evaluations = options_of(mapped.evaluations, _name_of)
         self._evaluation = pmui.Select(
             label="Evaluation",
             options=evaluations,
@@ -270,4 +271,4 @@ def _known_or_first(requested: str, names: list[str]) -> str | None:
 
 
 def _name_of(evaluation: Evaluation) -> str:
-    return f"{evaluation.model_label}, version {evaluation.dataset_version} ({evaluation.id[-6:]})"
+    return f"{evaluation.model_label}, version {evaluation.dataset_version}"

@@ -1,4 +1,4 @@
-"""Operator: every account and credit, payments to look into, connected models and limits."""
+"""Operator: every account and credit, payments to look into, connected models."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from steelyard_workbench.kit.states import with_details
 from steelyard_workbench.pages.operator.all_accounts import AllAccounts
 from steelyard_workbench.pages.operator.server_state import (
     ConnectedModelSection,
-    LimitSection,
     NoticeSection,
     TransferSection,
 )
@@ -55,8 +54,6 @@ class OperatorPage(PersonalPage):
             self.section(self.notices),
             heading("Connected models"),
             self.section(ConnectedModelSection(session, visit)),
-            heading("Limits"),
-            self.section(LimitSection(session, visit)),
         ]
 
     async def look(self) -> None:

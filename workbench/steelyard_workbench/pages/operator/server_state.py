@@ -1,4 +1,4 @@
-"""Operators' work beside accounts: transfers, parked notices, connected models, limits."""
+"""Operators' work beside accounts: transfers, parked notices, connected models."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from steelyard_workbench.kit.personal import Section
 from steelyard_workbench.kit.problems import needed
 from steelyard_workbench.kit.states import empty
 from steelyard_workbench.parts.balance import usd
-from steelyard_workbench.parts.limits import show_limits
 
 _TRANSFER = (
     "When a bank transfer arrives, enter the id of the purchase it names, such as `pur_01k6…`."
@@ -119,23 +118,6 @@ class ConnectedModelSection(Section):
         """Return the list."""
         models = Loaded("Connected models", lambda: self.client.operator.models().data, show_models)
         return [self.part(models)]
-
-
-class LimitSection(Section):
-    """The bounds of the server."""
-
-    def build(self) -> list[Viewable]:
-        """Return the list."""
-        return [self.part(Loaded("The limits", self._fetch, show_limits))]
-
-    def _fetch(self) -> dict[str, int]:
-        """Return the limits by name, as far as the role may see them."""
-        role, limits = self.session.role, {}
-        if role in {"owner", "developer", "reviewer"}:
-            limits = dict(self.client.capabilities().limits)
-        if role in {"owner", "developer", "billing"}:
-            limits |= self.client.account.get().effective_limits
-        return limits
 
 
 def show_models(models: Sequence[ConnectedModel]) -> Viewable:

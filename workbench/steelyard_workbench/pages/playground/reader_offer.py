@@ -11,15 +11,15 @@ from panel.viewable import Viewable
 
 from steelyard.client.answers import DecideAnswer
 from steelyard.errors import SteelyardError
-from steelyard.models.judge_wire import Judge, SetupTask
+from steelyard.models.judge_wire import Judge
 from steelyard.serving.reader.catalogue import READER, SHIPPED
-from steelyard_workbench.kit.basics import small_text, stack
-from steelyard_workbench.kit.components.progress_bar import ProgressBar
+from steelyard_workbench.kit.basics import stack
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.personal import Section
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.states import verdict
 from steelyard_workbench.kit.tasks import OneAtATime, Scope
+from steelyard_workbench.parts.setup_tasks import show_task, size_text
 
 _UNSURE = "Do not rely on this yes or no before you have measured it on rows of your own."
 _WHY = "The models that ship were not measured on questions like yours."
@@ -76,10 +76,10 @@ class ReaderOffer(Section):
 
     def _ways_to(self, reader: Judge) -> list[Viewable]:
         task = reader.task
-        size = f" ({(reader.bytes or 0) / 1e6:.0f} MB)" if reader.bytes else ""
+        size = f" ({size_text(reader.bytes)})" if reader.bytes else ""
         if task is not None and task.status == "running":
             self._waits = True
-            return [*_show_progress(task), self.button("Stop", self._stop, "It was not stopped.")]
+            return [*show_task(task), self.button("Stop", self._stop, "It was not stopped.")]
         self._waits = False
         if task is not None and task.error is not None:
             label = "Go on with the download"
@@ -103,14 +103,3 @@ class ReaderOffer(Section):
 
     async def _stop(self) -> None:
         await asyncio.to_thread(self.client.judges.stop, READER)
-
-
-def _show_progress(task: SetupTask) -> list[Viewable]:
-    share = round(100 * task.done / task.total) if task.total else -1
-    text = f"Downloading: {task.done / 1e6:.0f} of {task.total / 1e6:.0f} MB" if task.total else "…"
-    bar = ProgressBar(
-        label=text,
-        sizing_mode="stretch_width",
-        value=share,
-    )
-    return [small_text(text), bar]

@@ -1,22 +1,20 @@
-"""Settings: those of a person, of the server, the account, and its keys."""
+"""Settings: those of a person, of the server and the account."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from itertools import islice
 
 import panel_material_ui as pmui
 from panel.viewable import Viewable
 
-from steelyard.accounts.wire import AccountSummary, ApiKey
+from steelyard.accounts.wire import AccountSummary
 from steelyard.discovery.wire import Discovery
 from steelyard.errors import SteelyardError
 from steelyard.serving.health_wire import Health
-from steelyard_workbench.kit.basics import action_button, stack
+from steelyard_workbench.kit.basics import stack
 from steelyard_workbench.kit.components.details import Details
-from steelyard_workbench.kit.components.facts import facts, heading, table
-from steelyard_workbench.kit.components.numbers import ago
+from steelyard_workbench.kit.components.facts import facts, heading
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.page import Page
@@ -25,8 +23,6 @@ from steelyard_workbench.parts.backup import BackupSection
 from steelyard_workbench.parts.balance import usd
 from steelyard_workbench.parts.limits import show_limits
 
-#: Keys of the account that are listed.
-_MOST_KEYS = 200
 _DAY_S = 86_400
 _PACKAGES = ("steelyard", "panel", "panel-material-ui", "bokeh", "polars", "onnxruntime")
 
@@ -42,11 +38,12 @@ class InstalledVersions:
 
 
 class SettingsPage(Page):
-    """Shortcuts, environment, account and keys."""
+    """Shortcuts, environment and account."""
 
     slug = "settings"
     title = "Settings"
     look_ms = 1500
+    backup: BackupSection | None = None
 
     def build(self) -> list[Viewable]:
         """Return a person's settings, then those of the server."""
@@ -62,16 +59,15 @@ class SettingsPage(Page):
             self.part(Loaded("The environment", self._environment, show_environment)),
             heading("Account"),
             self.part(Loaded("The account", self.client.account.get, show_account)),
-            heading("Keys of programs"),
-            self.part(Loaded("The keys", self._keys, self._show_keys)),
             *self._backup(),
         ]
 
     def _backup(self) -> list[Viewable]:
         """Return the backups where nobody signs in; else they are on the page of operators."""
-        self.backup = None if self.session.is_signed_in else BackupSection(self.session, self.visit)
-        if self.backup is None:
+        self.backup = None
+        if self.session.who is not None:
             return []
+        self.backup = BackupSection(self.session, self.visit)
         self.parts += self.backup.parts
         return [self.backup.__panel__()]
 
@@ -79,17 +75,6 @@ class SettingsPage(Page):
         """Bring a backup that goes on up to date."""
         if self.backup is not None:
             await self.backup.look()
-
-    def _show_keys(self, keys: list[ApiKey]) -> Viewable:
-        if keys:
-            return show_keys(keys)
-        if not self.session.is_signed_in:
-            return empty("None: without accounts, programs on this machine need no key.")
-        go = action_button("Make a key", lambda _: self.session.open("account"))
-        return empty("No program has a key yet.", go)
-
-    def _keys(self) -> list[ApiKey]:
-        return list(islice(self.client.account.keys(), _MOST_KEYS))
 
     def _environment(self) -> InstalledVersions:
         try:
@@ -113,7 +98,7 @@ def show_account(account: AccountSummary) -> Viewable:
             "Credit": (
                 f"{usd(wallet.available_usd)}, and {usd(wallet.reserved_usd)} held by work in progress"
                 if account.accounts_enabled
-                else "not counted: everybody on this machine is one account"
+                else "not counted: programs on this machine need no key"
             ),
         }
     )
@@ -121,26 +106,6 @@ def show_account(account: AccountSummary) -> Viewable:
         lambda: [show_limits(account.effective_limits)], "limits of a request and a minute"
     )
     return stack(view, limits)
-
-
-def show_keys(keys: list[ApiKey]) -> Viewable:
-    """Show the account's keys: the prefix of each, its permissions, its spending."""
-    return table(
-        ("name", "begins with", "scope", "last used", "spent this month", "cap", "state"),
-        [
-            (
-                key.name,
-                key.prefix,
-                key.scope,
-                ago(key.last_used_at),
-                usd(key.month_spent_usd or "0"),
-                usd(key.monthly_cap_usd) if key.monthly_cap_usd else "none",
-                "active" if key.revoked_at is None else f"revoked {ago(key.revoked_at)}",
-            )
-            for key in keys
-        ],
-        label="API keys",
-    )
 
 
 def show_environment(environment: InstalledVersions) -> Viewable:
@@ -172,7 +137,10 @@ def show_environment(environment: InstalledVersions) -> Viewable:
         **{f"Part {name}": state for name, state in environment.parts.items()},
         **{name: _version(name) for name in _PACKAGES},
     }
-    details = Details(lambda: [facts(exact)], "engine, prices, parts, libraries")
+    details = Details(
+        lambda: [facts(exact), show_limits(discovery.limits)],
+        "engine, prices, parts, libraries, limits",
+    )
     return stack(*views, facts(values), details)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -260,6 +261,17 @@ class EvaluationForm(Viewer):
     def _show(self, choices: Sequence[ModelChoice]) -> Viewable:
         self.models.options = able_models(choices)
         return stack(self.models, unable_models(choices), self.button, self.said)
+
+
+def options_of(
+    evaluations: Sequence[Evaluation], name: Callable[[Evaluation], str]
+) -> dict[str, str]:
+    """Return evaluations' ids by their names, which have the end of the id where two are alike."""
+    uses = Counter(map(name, evaluations))
+    return {
+        f"{name(each)} (…{each.id[-6:]})" if uses[name(each)] > 1 else name(each): each.id
+        for each in evaluations
+    }
 
 
 def name_of(evaluation: Evaluation) -> str:
