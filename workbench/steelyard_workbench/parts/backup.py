@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import time
 from functools import partial
 
@@ -91,9 +92,10 @@ def _details(listed: BackupList) -> list[Viewable]:
     ]
     columns = ("backup", "files", "size", "Steelyard", "when")
     newest = f"{listed.folder}/{listed.data[0].name}"
+    restore = ["steelyard", "restore", newest, "--home", listed.home, "--force"]
     return [
         *shown,
         table(columns, rows, label="Backups", numbers=(1, 2)),
         small_text(_RESTORE),
-        CopyText(f"steelyard restore {newest} --home {listed.home} --force", "the command"),
+        CopyText(shlex.join(restore), "the command"),
     ]

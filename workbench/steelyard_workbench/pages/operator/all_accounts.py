@@ -32,13 +32,13 @@ class AllAccounts(Section):
             lambda cursor: self.client.send(
                 console_calls.accounts_page(page_size=_PAGE, cursor=cursor)
             ),
-            ("name", "id", "available", "held", "made, UTC", "state"),
+            ("name", "available", "held", "made, UTC", "state"),
             _cells,
             nothing=_NONE,
             scope=self.scope,
             open_=self.open_account,
             opens="Show the account, and add credit",
-            numbers=(2, 3),
+            numbers=(1, 2),
         )
         self.part(self.accounts.part)
         return [side_by_side(self.accounts, self.opened), self.said]
@@ -84,7 +84,6 @@ def _cells(account: AccountEntry) -> tuple[str, ...]:
     is_going = account.deletes_at is not None
     return (
         account.name,
-        account.id,
         usd(account.wallet.available_usd),
         usd(account.wallet.reserved_usd),
         moment(account.created_at),

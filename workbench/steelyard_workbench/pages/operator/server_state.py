@@ -125,11 +125,10 @@ def show_models(models: Sequence[ConnectedModel]) -> Viewable:
     if not models:
         return empty(_NO_MODELS)
     return table(
-        ("model", "engine", "state", "calibrated", "labels rows", "requests that wait"),
+        ("model", "state", "calibrated", "labels rows", "requests that wait"),
         [
             (
                 model.name,
-                model.engine,
                 "answers" if model.is_available else "does not answer",
                 "yes" if model.is_calibrated else "no",
                 "yes" if model.is_teacher else "no",
@@ -138,5 +137,5 @@ def show_models(models: Sequence[ConnectedModel]) -> Viewable:
             for model in models
         ],
         label="Connected models",
-        numbers=(5,),
+        numbers=(4,),
     )

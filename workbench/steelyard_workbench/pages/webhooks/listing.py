@@ -13,7 +13,7 @@ import panel_material_ui as pmui
 from msgspec import UNSET
 from panel.viewable import Viewable
 
-from steelyard.outbox.names import EVENTS, TEST
+from steelyard.outbox.names import EVENTS
 from steelyard.webhooks.wire import Delivery, Webhook
 from steelyard_workbench.kit.basics import action_button, stack
 from steelyard_workbench.kit.components.copy_text import CopyText
@@ -26,6 +26,7 @@ from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.personal import Section
 from steelyard_workbench.kit.problems import needed, typed
 from steelyard_workbench.kit.states import empty
+from steelyard_workbench.kit.terms import everyday
 
 _MOST, _MOST_DELIVERIES = 200, 50
 _NONE = (
@@ -35,24 +36,11 @@ _NONE = (
 _ONCE = "Copy its secret now: it is not shown again. Your program checks signatures with it."
 #: What a new webhook is sent, unless something else is chosen.
 _USUAL = ["job.succeeded", "job.failed", "alarm.raised"]
+#: Events whose codes say little even without their dots.
 _WORDS = {
-    "job.succeeded": "a job succeeded",
-    "job.failed": "a job failed",
-    "gate.passed": "a model passed its check",
-    "gate.failed": "a model did not pass its check",
-    "family.moved": "a model line serves a newer model",
-    "family.switched_off": "a model line was switched off",
-    "family.rolled_back": "a model line went back to an older model",
-    "evaluation.succeeded": "a model was measured",
+    "decision.moved": "decision has another version in use",
+    "decision.share_ended": "share of a decision's traffic ended",
     "labeling.review_ready": "labels can be reviewed",
-    "decision.moved": "a decision has another version in use",
-    "decision.share_ended": "a share of a decision's traffic was ended",
-    "decision.grown": "a decision learned from its answers",
-    "alarm.raised": "an alarm was raised",
-    "alarm.cleared": "an alarm cleared",
-    "balance.low": "little credit is left",
-    "purchase.paid": "credit was bought",
-    TEST: "a test",
 }
 
 
@@ -230,7 +218,7 @@ class WebhookListing(Section):
 
 
 def _words(event: str) -> str:
-    return _WORDS.get(event, event)
+    return _WORDS.get(event) or everyday(event.replace(".", " ").replace("_", " "))
 
 
 def _state_of(webhook: Webhook) -> str:
