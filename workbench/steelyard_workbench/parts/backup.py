@@ -34,6 +34,7 @@ class BackupSection(Section):
 
     def build(self) -> list[Viewable]:
         """Return the part."""
+        self._is_open = False
         self.backups = Loaded("The backups", self._fetch, self._show, n_lines=3)
         return [heading("Backup"), self.part(self.backups), self.said]
 
@@ -59,7 +60,16 @@ class BackupSection(Section):
         if task is None or task.status != "running":
             label, problem = "Back up now", "Not backed up."
             shown.append(self.button(label, self._back_up, problem, variant="contained"))
-        return stack(*shown, Details(partial(_details, listed), "earlier backups, how to restore"))
+        details = Details(
+            partial(_details, listed),
+            "earlier backups, how to restore",
+            is_open=self._is_open,
+            on_open=self._keep_open,
+        )
+        return stack(*shown, details)
+
+    def _keep_open(self, is_open: bool) -> None:
+        self._is_open = is_open
 
     async def _back_up(self) -> None:
         await asyncio.to_thread(self.client.operator.back_up)

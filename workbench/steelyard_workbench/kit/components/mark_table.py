@@ -19,6 +19,7 @@ _STYLE = (
     + TABLE_CSS
     + with_tokens("""
 button {
+  vertical-align: top; /* the cells beside it stand at its first line */
   font-weight: 500; color: var(--accent); background: none; border: 0; padding: 2px 0; min-height: 24px;
   text-align: left;
 }

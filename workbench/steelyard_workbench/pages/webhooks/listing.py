@@ -49,6 +49,7 @@ class WebhookListing(Section):
 
     def build(self) -> list[Viewable]:
         """Return the list and the form."""
+        self.opened.width = 560
         self.webhooks: Loaded[list[Webhook]] = Loaded("The webhooks", self._fetch, self._show)
         self.url = pmui.TextInput(
             label="Address", placeholder="https://example.com/steelyard", width=340
@@ -152,7 +153,7 @@ class WebhookListing(Section):
                         delivery.status,
                         str(delivery.attempts),
                         delivery.error or str(delivery.response_status or ""),
-                        ago(delivery.created_at),
+                        ago(delivery.created_at).replace(" ", "\N{NO-BREAK SPACE}"),
                     )
                     for delivery in deliveries
                 ],
