@@ -147,10 +147,12 @@ def _confirm(
     estimate = client.named_decisions.estimate_comparison(
         name, _at_of(version), against=_at_of(against), **window
     )
-    other = "the recorded ones" if window.get("recorded") else against
+    asked, tokens = "Both are", f"{estimate.input_tokens_before:,} input tokens of {against} and "
+    if window.get("recorded"):
+        asked, tokens = f"{version} is", ""
     click.echo(
-        f"Both are asked about {estimate.contexts:,} texts: some {estimate.input_tokens_before:,} input tokens "
-        f"of {other} and {estimate.input_tokens_after:,} of {version}, {estimate.price_usd} USD here.",
+        f"{asked} asked about {estimate.contexts:,} texts: some {tokens}{estimate.input_tokens_after:,} input "
+        f"tokens of {version}, {estimate.price_usd} USD here.",
         err=True,
     )
     for warning in estimate.warnings:
@@ -208,8 +210,13 @@ def show_comparison(comparison: NamedComparison) -> None:
         ]
         show_table((f"{switch.decision.upper()}, PROBABILITY", "N", "SAME ANSWER"), bands)
         click.echo(printable(switch.advice))
-        if switch.to_label:
-            click.echo(f"Labels that would settle it: {', '.join(switch.to_label)}")
+    to_label = {source for switch in result.switches for source in switch.to_label}
+    if to_label:
+        command = f"steelyard decision settle {comparison.decision}"
+        text = (
+            f"{len(to_label)} texts on which both were sure would settle it; review them: {command}"
+        )
+        click.echo(printable(text))
     for warning in result.warnings:
         click.echo(printable(warning))
     price = result.price
