@@ -209,7 +209,10 @@ def test_a_judge_qualifies_on_labels_of_people_until_it_is_another(server, monke
         return server.client.datasets.create("notes", training=training, evaluation=held_out).id
 
     few = made(*rows(40, 40, by="person"), *rows(60, 0, by="model"))
-    assert "40 were answered" in settled(judges, judges.qualify, few, name="q").task.error
+    assert re.search(
+        r"40 were answered; .* \(rows with labels: 60 by model, 40 by person\)\.$",
+        settled(judges, judges.qualify, few, name="q").task.error,
+    )
     assert judges.qualifications("q").data == []
     with pytest.raises(NotFoundError, match="connect it first"):
         judges.qualifications("nothing")

@@ -224,7 +224,9 @@ def test_a_decision_has_its_week_its_code_and_pages_of_its_own(server, decisions
     series = server.client.decision_series(named=name)
     outcomes = [structs.replace(series.outcomes[0], checks_left_out=3)]
     table = share_table(structs.replace(series, outcomes=outcomes), str)
-    assert "Checks that were picked by hand do not count here: 3 of team." in texts(table)
+    assert "Checks out of this order count once those before them are done: 3 of team." in texts(
+        table
+    )
     page = opened(server, named=name)
     press(page, "Look at its answers")
     assert page.session.page == "live"

@@ -299,7 +299,7 @@ def test_a_judge_goes_from_the_catalogue_to_a_route(server):
             check=change("check"),
             calibrate=change("calibrate", calibration=fitted, calibrated=True),
             use_in_route=change("route", routes=["auto"]),
-            qualify=change("qualify"),
+            qualify=lambda name, _, labelled_by: change(f"qualify {labelled_by}")(name),
             qualifications=lambda _: qualified,
         ),
         datasets=SimpleNamespace(
@@ -332,6 +332,7 @@ def test_a_judge_goes_from_the_catalogue_to_a_route(server):
     assert "0.600 before, 0.500 after" in texts(section.opened)
     assert "It agrees in 95 % (86 to 99, of 60); 85 % are needed." in texts(section.opened)
     assert "likely to err alike: other." in texts(section.opened)
+    section.labelled_by.value = "people, or not said"
     press(section.opened, "Qualify")
     press(section.opened, "Ask it in auto")
     assert [step for step, _ in steps] == [
@@ -341,14 +342,15 @@ def test_a_judge_goes_from_the_catalogue_to_a_route(server):
         "think",
         "calibrate",
         "think",
-        "qualify",
+        "qualify ['person', 'expert', 'unknown']",
         "route",
     ]
-    void = replace(qualification, voided_by=["file"])
-    shown = show_qualifications(QualificationList(data=[void], is_qualified=False))
+    void = [replace(qualification, voided_by=["file"])]
+    shown = show_qualifications(QualificationList(data=void, is_qualified=False))
     assert "Void: it is another by now (file)." in texts(shown)
-    none = show_qualifications(QualificationList(data=[], is_qualified=False))
-    assert "Not qualified." in texts(none)
+    assert "Not qualified." in texts(
+        show_qualifications(QualificationList(data=[], is_qualified=False))
+    )
     [card] = cards_of(section).lines
     assert card["pill"] == "judge, connected, calibrated, asked in auto"
 

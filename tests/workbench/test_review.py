@@ -73,6 +73,11 @@ def labelled(number: int, decisions: tuple[Any, ...], **labels: str) -> DraftRow
     return with_now(row, labels={name: {outcome: 1.0} for name, outcome in labels.items()})
 
 
+def test_outcomes_that_are_all_as_likely_are_no_label() -> None:
+    even = with_now(make_row(0, decisions=(URGENT,)), labels={"urgent": {"yes": 0.5, "no": 0.5}})
+    assert "✓ label" not in texts(make_desk([even])[0])
+
+
 def test_labels_of_one_set_are_pressed_together_and_settled_by_one_key() -> None:
     asked = (*multi_label("topics", ["late parcel", "refund", "tax"]), URGENT)
     rows = [labelled(0, asked, topics_refund="yes", urgent="no"), labelled(1, asked), make_row(2)]

@@ -147,11 +147,11 @@ def _confirm(
     estimate = client.named_decisions.estimate_comparison(
         name, _at_of(version), against=_at_of(against), **window
     )
-    asked, tokens = "Both are", f"{estimate.input_tokens_before:,} input tokens of {against} and "
+    subject, tokens = "Both are", f"{estimate.input_tokens_before:,} input tokens of {against} and "
     if window.get("recorded"):
-        asked, tokens = f"{version} is", ""
+        subject, tokens = f"{version} is", ""
     click.echo(
-        f"{asked} asked about {estimate.contexts:,} texts: some {tokens}{estimate.input_tokens_after:,} input "
+        f"{subject} asked about {estimate.contexts:,} texts: some {tokens}{estimate.input_tokens_after:,} input "
         f"tokens of {version}, {estimate.price_usd} USD here.",
         err=True,
     )

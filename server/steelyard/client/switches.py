@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
@@ -61,10 +62,10 @@ def settle(client: Client, comparison: NamedComparison) -> Settling:
     NoRowsError
         Where the versions differ on no stored decision.
     """
-    name = (
-        f"{comparison.decision} {comparison.version} against {comparison.against}, {comparison.id}"
-    )
-    draft = next((each for each in client.drafts.list().data if each.name == name), None)
+    versions = f"{comparison.decision} {comparison.version} against {comparison.against}"
+    name = f"{versions}, {datetime.fromtimestamp(comparison.created_at, UTC):%Y-%m-%d %H:%M:%S}"
+    names = {name, f"{versions}, {comparison.id}"}  # the latter by a client of 0.4
+    draft = next((each for each in client.drafts.list().data if each.name in names), None)
     if draft is None:
         rows = _rows_to_label(client, comparison)
         key = f"settle-{comparison.id}"

@@ -379,7 +379,7 @@ class SeriesOutcome(Struct, frozen=True, kw_only=True):
     checks_left_out: Annotated[
         int,
         Meta(
-            description="Answers with feedback that do not count for it: they were picked by hand."
+            description="Answers with feedback that do not count for it: others come before them."
         ),
     ] = 0
 
@@ -387,8 +387,8 @@ class SeriesOutcome(Struct, frozen=True, kw_only=True):
         """Return the true share in words beside the model's, and how to narrow its interval."""
         says = "—" if self.share is None else _percent(self.share.value)
         true, of = self.true_share, f"{self.answers:,}"
-        by_hand = f"{self.checks_left_out:,} picked by hand do not count."
-        more = by_hand if self.checks_left_out else ""
+        waiting = f"{self.checks_left_out:,} checked out of turn count once those before are."
+        more = waiting if self.checks_left_out else ""
         if true is None or true.low is None or true.high is None:
             rates = self.corrected_share
             about = (

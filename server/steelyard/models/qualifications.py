@@ -37,6 +37,7 @@ from steelyard.models.qualifying import (
     identity_of,
     kin_of,
     labelled,
+    origins_of_labels,
     origins_of_model,
     wordings_by_id,
     wordings_of,
@@ -144,10 +145,8 @@ class Qualifications:
         """Ask a connected model the held-out rows that people labelled."""
         name, request = run.row.name, run.request(QualifyJudge)
         model = self._judges.connected(name)
-        rows = list(
-            labelled(rows_of_side(self._rows, run, "evaluation", _MOST_LOOKED), request.labelled_by)
-        )
-        rows = rows[: request.rows]
+        side = list(rows_of_side(self._rows, run, "evaluation", _MOST_LOOKED))
+        rows = list(labelled(side, request.labelled_by))[: request.rows]
         identities = self._identities()
         scored, failures = ask_rows(
             run.asking(self._judges.hosted(name).queue.submit),
@@ -157,7 +156,8 @@ class Qualifications:
             at_once=model.concurrency,
         )
         if len(scored.kinds) < MIN_LABELS:
-            raise errors.InvalidRequestError(_too_few(len(scored.kinds), failures))
+            origins = origins_of_labels(side)
+            raise errors.InvalidRequestError(_too_few(len(scored.kinds), failures, origins))
         calibration = model.calibration
         table = TemperatureTable(None if calibration is None else calibration.temperatures)
         figures = figures_of(scored, table)
@@ -196,10 +196,11 @@ class Qualifications:
         }
 
 
-def _too_few(n: int, failures: Mapping[str, int]) -> str:
+def _too_few(n: int, failures: Mapping[str, int], origins: Mapping[str, int]) -> str:
+    listed = ", ".join(f"{n:,} by {origin}" for origin, n in sorted(origins.items()))
     text = (
         f"A qualification needs {MIN_LABELS} held-out decisions that people labelled, and {n} were "
-        "answered; label more, or name further origins in labelled_by."
+        f"answered; label more, or name further origins in labelled_by (rows with labels: {listed or 0})."
     )
     if failures:
         text += (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,6 +62,13 @@ def labelled(
     for row in rows:
         if row.get("targets") and counts(origins_of(row.get("metadata")), chosen):
             yield row
+
+
+def origins_of_labels(rows: Iterable[Mapping[str, Any]]) -> Counter[str]:
+    """Return how many labelled rows have labels of each origin."""
+    return Counter(
+        origin for row in rows if row.get("targets") for origin in origins_of(row.get("metadata"))
+    )
 
 
 def wordings_of(rows: Iterable[Mapping[str, Any]]) -> list[str]:

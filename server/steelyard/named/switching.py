@@ -42,7 +42,10 @@ def _switch(name: str, answers: Sequence[Compared], budget: float) -> Switch:
     ]
     # Where both are sure and differ, a label says most about whose answers are to stand.
     sure = np.argsort(-p_top, kind="stable")
-    to_label = [answers[place].source for place in sure if not agrees[place]]
+    is_open = [
+        not agree and answer.right is None for agree, answer in zip(agrees, answers, strict=True)
+    ]
+    to_label = [answers[place].source for place in sure if is_open[place]]
     n_alone = round(certified.answered * len(answers))
     n_moved = round(certified.error * n_alone)
     if certified.holds:

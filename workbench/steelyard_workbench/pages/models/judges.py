@@ -19,6 +19,7 @@ from steelyard.models.qualification_wire import QualificationList
 from steelyard.serving.judge.memory import WORKING_BYTES
 from steelyard.serving.reader.catalogue import SHIPPED
 from steelyard.wire.limits import MAX_THOUGHT_TOKENS, THOUGHT_TOKENS
+from steelyard.wire.origins import LabelledBy
 from steelyard_workbench.kit.basics import action_button, small_text, stack
 from steelyard_workbench.kit.components.choices import Choice, Choices
 from steelyard_workbench.kit.components.facts import facts, heading, table
@@ -59,6 +60,11 @@ _THINK_BELOW = 0.6
 _MOST_DATASETS, _MOST_SHOWN = 200, 5
 #: What is recommended, in the order in which it is offered; the last is what is here already.
 _SIZES = ("small", "good", "best", "")
+#: Whose labels a judge is held to; the samples do not say by whom theirs are.
+_LABELLED_BY: dict[str, list[LabelledBy] | None] = {
+    "people and experts": None,
+    "people, or not said": ["person", "expert", "unknown"],
+}
 #: Where a connected model that is not of the catalogue is, by how it is asked.
 _ORIGINS = {
     "gguf": "a file of this server",
@@ -223,6 +229,7 @@ class JudgeSection(Section):
         ends = [] if name == SHIPPED else [self._disconnect_button(name)]
         steps: list[Viewable] = [pn.FlexBox(check, *asks, *ends)]
         self.dataset = pmui.Select(label="Dataset", options={}, width=230)
+        self.labelled_by = pmui.Select(label="Labels by", options=list(_LABELLED_BY), width=230)
         datasets = Loaded("The datasets", self._fetch_datasets, self._show_datasets, n_lines=1)
         datasets.refresh.scope = self.scope
         datasets.start()
@@ -303,10 +310,14 @@ class JudgeSection(Section):
         )
         qualify = self._step(
             "Qualify",
-            lambda: self.client.judges.qualify(name, str(self.dataset.value)),
-            fields={"dataset_id": self.dataset},
+            lambda: self.client.judges.qualify(
+                name,
+                str(self.dataset.value),
+                labelled_by=_LABELLED_BY[str(self.labelled_by.value)],
+            ),
+            fields={"dataset_id": self.dataset, "labelled_by": self.labelled_by},
         )
-        return pn.FlexBox(self.dataset, start, qualify, align_items="center")
+        return pn.FlexBox(self.dataset, start, self.labelled_by, qualify, align_items="center")
 
     def _step(
         self,

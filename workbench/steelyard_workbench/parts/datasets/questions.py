@@ -110,9 +110,11 @@ def as_line(value: object) -> str:
 
 
 def expected_of(row: DraftRow, decision: str) -> str | None:
-    """Return the outcome that a row's label expects most now; ``None`` without a label."""
+    """Return the outcome that a row's label expects most now; ``None`` where none stands out."""
     label = row.now.labels.get(decision)
-    return max(label, key=lambda outcome: label[outcome]) if label else None
+    if not label or (len(label) > 1 and len(set(label.values())) == 1):
+        return None  # all as likely: nobody has labelled it
+    return max(label, key=lambda outcome: label[outcome])
 
 
 def labels_text(labels: Mapping[str, Mapping[str, float]], decisions: Sequence[Any] = ()) -> str:

@@ -37,7 +37,7 @@ def share_table(series: DecisionSeries, open_: Callable[[str], None]) -> Viewabl
     left_out = [f"{n:,} of {decision}" for decision, n in by_hand.items()]
     how = _HOW
     if left_out:
-        how += f" Checks that were picked by hand do not count here: {', '.join(left_out)}."
+        how += f" Checks out of this order count once those before them are done: {', '.join(left_out)}."
     return stack(small_text(how), table)
 
 
