@@ -256,8 +256,14 @@ def test_a_server_has_the_tools_at_its_own_address(paid):
             mcp.Client(streamable_http_client(url, http_client=http)) as client,
         ):
             tools = {one.name for one in (await client.list_tools()).tools}
-            return tools, await client.call_tool("decide", ASKED)
+            resources = {one.uri for one in (await client.list_resources()).resources}
+            templates = (await client.list_resource_templates()).resource_templates
+            assert bool(tools) == bool(resources) == bool(templates)
+            return tools, resources, await client.call_tool("decide", ASKED)
 
+    with Client(ClientOptions(server.url, keys["full"])) as direct:
+        dataset = f"steelyard://datasets/{direct.datasets.create('tickets', make_rows(5)).id}"
+        recipe = f"steelyard://recipes/{direct.recipes().data[0].id}"
     for key, code, allowed in (
         (None, "missing_api_key", ()),
         ("sy_unknown", "invalid_api_key", ()),
@@ -265,8 +271,12 @@ def test_a_server_has_the_tools_at_its_own_address(paid):
         (keys["inference"], "insufficient_credit", OF_SCOPE["inference"]),
         (keys["full"], "insufficient_credit", OF_SCOPE["full"]),
     ):
-        tools, answer = asyncio.run(ask({"Authorization": f"Bearer {key}"} if key else {}))
+        tools, resources, answer = asyncio.run(
+            ask({"Authorization": f"Bearer {key}"} if key else {})
+        )
         assert tools == set(allowed)
+        assert (recipe in resources) == bool(allowed)
+        assert (dataset in resources) == (key in {keys["read"], keys["full"]})
         assert answer.is_error
         assert answer.content[0].text.startswith(f"{code}: ")
     elsewhere = {"Origin": "http://evil.example"}

@@ -6,8 +6,13 @@ scopes, limits and prices then hold as for any other client.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import (
+    AbstractAsyncContextManager,
+    asynccontextmanager,
+    contextmanager,
+    suppress,
+)
 from importlib.resources import files
 from typing import Any
 
@@ -21,6 +26,7 @@ from mcp.shared.exceptions import MCPError
 from msgspec import Struct
 
 from steelyard.client import AsyncClient, ClientOptions
+from steelyard.client.dataset_calls import list_datasets
 from steelyard.errors import KeyScopeError, NotFoundError, SteelyardError, UnauthenticatedError
 from steelyard.mcp.named_tools import PREFIX, NamedArguments, ask_named, named_tools
 from steelyard.mcp.tools import OF_SCOPE, TOOLS, Tool
@@ -29,6 +35,8 @@ from steelyard.wire.payloads import read_payload
 
 #: The tool without which named decisions are none either.
 _DECIDE = "decide"
+#: Datasets that are listed as resources, those used last.
+_MOST_DATASETS = 50
 _INSTRUCTIONS = """\
 Steelyard answers decisions about a text with a calibrated probability for every allowed outcome.
 Call list_models or list_recipes first, lint a new wording, then decide. A decision is an object with
@@ -60,18 +68,48 @@ class _Server(MCPServer[Any]):
         params: types.PaginatedRequestParams | None,  # noqa: ARG002
     ) -> types.ListToolsResult:
         # ``list_tools`` does not know who calls, and what a key may is its own.
-        options = self._options_of(Context[Any](request_context=ctx, mcp_server=self))
-        try:
-            allowed = OF_SCOPE[await scope_of(options)]
+        async with self._caller(ctx) as (client, allowed):
             tools = [tool for tool in await self.list_tools() if tool.name in allowed]
             if _DECIDE in allowed and _DECIDE in self._names:
-                async with AsyncClient(options) as client:
-                    tools += await named_tools(client)
-        except UnauthenticatedError:
-            tools = []
+                tools += await named_tools(client)
+            return types.ListToolsResult(tools=tools)
+
+    async def _handle_list_resources(
+        self,
+        ctx: Any,
+        params: types.PaginatedRequestParams | None,  # noqa: ARG002
+    ) -> types.ListResourcesResult:
+        async with self._caller(ctx) as (client, allowed):
+            resources = await self.list_resources() if allowed else []
+            if "list_recipes" in allowed:
+                recipes = (await client.recipes()).data
+                resources += [_resource("recipes", each.id, each.title) for each in recipes]
+            if "get_evaluation" in allowed:  # of the scopes that read datasets
+                page = await client.answer_to(list_datasets(limit=_MOST_DATASETS))
+                resources += [_resource("datasets", each.id, each.name) for each in page.data]
+            return types.ListResourcesResult(resources=resources)
+
+    async def _handle_list_resource_templates(
+        self,
+        ctx: Any,
+        params: types.PaginatedRequestParams | None,  # noqa: ARG002
+    ) -> types.ListResourceTemplatesResult:
+        async with self._caller(ctx) as (_, allowed):
+            templates = await self.list_resource_templates() if allowed else []
+            return types.ListResourceTemplatesResult(resource_templates=templates)
+
+    @asynccontextmanager
+    async def _caller(self, ctx: Any) -> AsyncIterator[tuple[AsyncClient, Sequence[str]]]:
+        """Open a client with the caller's key, and give the tools of its scope: none without a key."""
+        options = self._options_of(Context[Any](request_context=ctx, mcp_server=self))
+        allowed: Sequence[str] = ()
+        try:
+            with suppress(UnauthenticatedError):
+                allowed = OF_SCOPE[await scope_of(options)]
+            async with AsyncClient(options) as client:
+                yield client, allowed
         except SteelyardError as error:
             raise MCPError(types.INTERNAL_ERROR, refusal(error)) from error
-        return types.ListToolsResult(tools=tools)
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any] | None = None
@@ -117,6 +155,13 @@ def _described(name: str, tool: type[Tool]) -> types.Tool:
         annotations=types.ToolAnnotations(
             read_only_hint=not tool.changes, destructive_hint=False, open_world_hint=False
         ),
+    )
+
+
+def _resource(kind: str, id_: str, title: str) -> types.Resource:
+    """Return a recipe or a dataset as agents see it in the list."""
+    return types.Resource(
+        uri=f"steelyard://{kind}/{id_}", name=id_, title=title, mime_type="application/json"
     )
 
 
