@@ -55,11 +55,18 @@ def console(tmp_path):
 
 @pytest.mark.usefixtures("every_response_is_checked")
 def test_an_account_is_renamed_and_its_deletion_taken_back(console):
-    console.account("other")
+    for name in ("other", LEO):
+        console.account(name)
     with console.sign_in(MIA) as mia, console.sign_in(LEO) as leo:
         assert mia.patch(ACCOUNT, json={"name": "acme 2"}).json()["user"]["name"] == "acme 2"
         refused = mia.patch(ACCOUNT, json={"name": "other"})
         assert_canonical_error(refused, 422, "invalid_request", path=["body", "name"])
+        # Whether an account is named by an address is not told.
+        told = {
+            mia.patch(ACCOUNT, json={"name": name}).json()["error"]["message"]
+            for name in (LEO, "eve@example.org")
+        }
+        assert len(told) == 1
         for refused in (leo.patch(ACCOUNT, json={"name": "b"}), leo.delete(ACCOUNT)):
             assert_canonical_error(refused, 403, "role_forbidden")
         assert_canonical_error(leo.patch(ACCOUNT, json={"store": "on"}), 403, "role_forbidden")

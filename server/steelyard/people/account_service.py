@@ -16,6 +16,7 @@ from steelyard.errors import AccountNeededError, RateLimitedError
 from steelyard.people import limits
 from steelyard.people import store as people
 from steelyard.people.member_store import owners_of
+from steelyard.people.roles import is_address
 from steelyard.people.session_service import note, session_of
 from steelyard.people.wire import ChangeAccount
 from steelyard.storage import State
@@ -44,6 +45,9 @@ class OwnAccount:
             if row is None:
                 return
             if name is not None and name != row.name:
+                # Accounts are named by the address that signed up, and no refusal tells who did.
+                if is_address(name) and name.lower() != session_of(caller).email:
+                    raise refused("name", "A name is not another person's address; take another.")
                 if rows.find_account_named(connection, name) is not None:
                     raise refused("name", "An account has this name already; take another.")
                 rows.ACCOUNTS.change(connection, row.id, name=name)
