@@ -150,6 +150,11 @@ def test_a_file_of_which_much_is_left_out_ends_with_1(run, tmp_path, dry):
     told = run("import", path, *dry, status=1).stderr
     assert "3 of 23 rows are left out, more than a tenth, so the exit status is 1" in told
     run("import", path, *dry, "--bad-rows", tmp_path / "bad.csv")
+    told = run("import", path, *dry, "--bad-rows", path, status=2).stderr
+    assert (f"--bad-rows would replace {path}" in told, "broken" in path.read_text()) == (
+        True,
+        True,
+    )
     # What the program that wrote a file leaves out is no fault of the file.
     records = [
         {"text": f"text {n}", "annotation": "ab"[n % 2], "prediction": None, "status": status}

@@ -223,6 +223,7 @@ def test_rows_of_a_file(run, tmp_path, request_file):
     ):
         assert run("decide", *arguments).exit_code == 2
 
+        (*files, *flags, "--bad-rows", str(tmp_path / "mails.csv")),
 
 def test_a_server_escalates_where_a_model_abstains(run, tmp_path):
     decision = {"id": "team", "question": "Which team?", "outcomes": ["billing", "other"]}

@@ -14,7 +14,7 @@ from steelyard.cli.failures import FAILED, disk_failures
 from steelyard.cli.local_state import show_json
 from steelyard.cli.options import FILE, NEW_FILE, read_json, together
 from steelyard.cli.requests import asks_yes_no, decisions_from_flags
-from steelyard.cli.table_files import READING, show_refused
+from steelyard.cli.table_files import READING, check_bad_rows, show_refused
 from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
@@ -163,6 +163,7 @@ def _check_flags(ctx: click.Context, flags: dict[str, Any]) -> None:
     """Refuse options that exclude each other, or that need another."""
     if flags["source"] is None or flags["target"] is None:
         raise click.UsageError("Give both --input and --output.", ctx)
+    check_bad_rows(flags["bad_rows"], flags["source"], flags["target"])
     if any(flags[name] is not None for name in ("request_file", "context", "context_file")):
         raise click.UsageError("With --input the contexts are a column; name it by --column.", ctx)
     if flags["url"] is not None and (flags["workers"] is not None or flags["is_queued"]):

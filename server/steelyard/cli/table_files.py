@@ -91,6 +91,7 @@ class FileReading:
         """Return a file as a table; a file that cannot be read is a usage error."""
         from steelyard.client.tables import read_table
 
+        check_bad_rows(self.bad_rows, file)
         try:
             return read_table(
                 file,
@@ -110,6 +111,7 @@ class FileReading:
         from steelyard.client.tables import read_lines, with_single_truths
         from steelyard.imports.encodings import Source
 
+        check_bad_rows(self.bad_rows, file)
         try:
             content = sys.stdin.buffer.read() if file == Path("-") else file
             return with_single_truths(read_lines(Source(file.name, content), self.encoding))
@@ -123,6 +125,13 @@ class FileReading:
         self.left_out.extend(refused)
         if self.bad_rows is not None:
             self.bad_rows.write_bytes(refused_csv(columns, self.left_out))
+
+
+def check_bad_rows(bad_rows: Path | None, *files: Path) -> None:
+    """Refuse to write the rows that were left out over a file that the command reads or writes."""
+    for file in files:
+        if bad_rows is not None and bad_rows.exists() and file.exists() and bad_rows.samefile(file):
+            raise click.UsageError(f"--bad-rows would replace {file}; name another file.")
 
 
 def read_options(command: Callable[..., Any]) -> Callable[..., Any]:
