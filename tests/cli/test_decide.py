@@ -29,6 +29,11 @@ def test_a_file_and_a_pipe_give_the_in_process_answer(run, request_file):
         expected = deployment.answers.answer(request_file.read_bytes())
     assert list(from_file["decisions"]) == list(expected.decisions)
     assert from_file["decisions"] == from_pipe["decisions"]
+    text = request_file.read_text()
+    for encoding in ("utf-8-sig", "utf-16"):
+        request_file.write_text(text, encoding)
+        marked = answer_of(run("decide", str(request_file), "--json"))
+        assert marked["decisions"] == from_file["decisions"]
     for name, decision in expected.decisions.items():
         assert from_file["decisions"][name]["probabilities"] == decision.probabilities
 

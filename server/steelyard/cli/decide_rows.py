@@ -195,5 +195,7 @@ def _decisions(ctx: click.Context, flags: dict[str, Any]) -> list[Any]:
     content = read_json(path.read_bytes(), "--decisions")
     decisions = content.get("decisions") if isinstance(content, dict) else content
     if not isinstance(decisions, list):
-        raise click.UsageError(f"{path} has no list of decisions.", ctx)
+        raise click.UsageError(
+            f"{path} has no list of decisions; give [{{…}}, …], or a request that has them.", ctx
+        )
     return decisions

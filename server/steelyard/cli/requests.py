@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import sys
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,12 @@ request_options = together(
 )
 
 
+#: Byte-order marks, and the encodings that have them.
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
 #: Options that are fields of a request beside its context and decisions, where they are given.
 _BESIDE = ("model", "temperature", "explain", "fallback", "escalate")
 
@@ -96,7 +103,9 @@ def request_from_flags(ctx: click.Context, flags: dict[str, Any]) -> dict[str, A
         try:
             context = _read_bytes(context_file).decode()
         except UnicodeDecodeError:
-            raise click.UsageError(f"{context_file} is not text in UTF-8.", ctx) from None
+            raise click.UsageError(
+                f"{context_file} is not text in UTF-8; save it as UTF-8.", ctx
+            ) from None
     request: dict[str, Any] = {"context": context, "decisions": decisions_from_flags(ctx, flags)}
     for name in _BESIDE:
         if flags.get(name) is not None:
@@ -152,9 +161,13 @@ def outcomes_from_flags(
 
 
 def _read_bytes(path: str) -> bytes:
-    if path == "-":
-        return sys.stdin.buffer.read()
+    """Return a file's content; of a file with a byte-order mark, as Windows writes them, in UTF-8."""
     try:
-        return Path(path).read_bytes()
+        content = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     except OSError as error:
         raise click.FileError(path, error.strerror) from None
+    encoding = next((name for mark, name in _MARKS if content.startswith(mark)), None)
+    try:
+        return content if encoding is None else content.decode(encoding).encode()
+    except UnicodeError:
+        return content  # its reader refuses it
