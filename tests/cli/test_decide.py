@@ -196,6 +196,7 @@ def test_rows_of_a_file(run, tmp_path, request_file):
     files = ("--input", str(tmp_path / "mails.csv"), "--output", str(tmp_path / "b.csv"))
     result = run("decide", *files, "--column", "body", "--decisions", str(request_file))
     assert ("2 rows answered" in result.stdout, "--model auto" in result.stderr) == (True, True)
+    assert "1 row has an empty context: only the wording decides there." in result.stderr
     lines = (tmp_path / "b.csv").read_text(encoding="utf-8").splitlines()
     assert lines[0].startswith("\ufeffn,body,team.top,team.p_top,team.action,team.p.billing")
     assert len(lines) == 3
@@ -222,13 +223,13 @@ def test_rows_of_a_file(run, tmp_path, request_file):
         files[:2],
         (*files, *flags, "--context", "x"),
         (*files, "--decisions", str(tmp_path / "mails.csv")),
+        (*files, *flags, "--bad-rows", str(tmp_path / "mails.csv")),
         (*files, *flags, "--queue", "--workers", "2"),
         (*files, *flags, "--queue", "--url", "http://127.0.0.1:1"),
         (*files, *flags, "--home", str(tmp_path)),
     ):
         assert run("decide", *arguments).exit_code == 2
 
-        (*files, *flags, "--bad-rows", str(tmp_path / "mails.csv")),
 
 def test_a_server_escalates_where_a_model_abstains(run, tmp_path):
     decision = {"id": "team", "question": "Which team?", "outcomes": ["billing", "other"]}

@@ -266,12 +266,16 @@ def decide_file(
         resumed = parts.n_rows
         first = parts.first_missing
         batches = rows_file.batches(context, PART_ROWS, start=first * PART_ROWS)
-        missing = (
-            WorkerPart(number, batch.rows, batch.contexts)
-            for number, batch in enumerate(batches, first)
-            if number not in parts.numbers
-        )
-        _score(missing, decisions, questions, parts, rows_file.count(), progress, workers)
+        n_blank = 0
+
+        def missing() -> Iterator[WorkerPart]:
+            nonlocal n_blank
+            for number, batch in enumerate(batches, first):
+                if number not in parts.numbers:
+                    n_blank += sum(each == "" or str(each).isspace() for each in batch.contexts)
+                    yield WorkerPart(number, batch.rows, batch.contexts)
+
+        _score(missing(), decisions, questions, parts, rows_file.count(), progress, workers)
         if not parts.numbers:
             parts.remove()
             reasons = "".join(f" {row.sentence}" for row in rows_file.refused[:1])
@@ -279,8 +283,12 @@ def decide_file(
         n_errors = _write_parts(parts, target, added, is_json=rows_file.is_json)
         if bad_rows is not None:
             bad_rows.write_bytes(refused_csv(rows_file.columns or ["row"], rows_file.refused))
+        notes = [*rows_file.notes]
+        if n_blank:
+            have = "row has" if n_blank == 1 else "rows have"
+            notes.append(f"{n_blank:,} {have} an empty context: only the wording decides there.")
         done = ScoringSummary(
-            parts.n_rows, n_errors, resumed, rows_file.refused, rows_file.read_as, rows_file.notes
+            parts.n_rows, n_errors, resumed, rows_file.refused, rows_file.read_as, notes
         )
         parts.remove()
     return done
