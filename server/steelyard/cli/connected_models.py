@@ -14,7 +14,7 @@ import click
 from steelyard.cli.local_state import ThisMachine, home_options, show_table
 from steelyard.cli.nouns import Shown, asking
 from steelyard.cli.options import PROBABILITY, setting_option, together
-from steelyard.cli.terminal import progress_bar
+from steelyard.cli.terminal import printable, progress_bar
 from steelyard.wire.limits import MAX_THOUGHT_TOKENS, THOUGHT_TOKENS
 from steelyard.wire.measures import interval_text
 
@@ -222,7 +222,7 @@ def _show_check(report: CheckReport) -> None:
         ],
     )
     for message in report.failures:
-        click.echo(message, err=True)
+        click.echo(printable(message), err=True)
 
 
 #: The rows that a model or a route is fitted and judged on.

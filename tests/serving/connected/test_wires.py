@@ -261,6 +261,10 @@ class TestChat:
             report = check_model(open_chat().submit, PATIENCE_S)
             assert report.answered == answered
             assert report.share_on_outcomes == (mass and pytest.approx(mass, abs=0.01))
+        refusal = (400, {"error": {"message": "This model has no logprobs."}})
+        monkeypatch.setattr(chat, "answer", lambda *_: refusal)
+        [failure] = check_model(open_chat().submit, PATIENCE_S).failures
+        assert failure.endswith("with status 400. It says: This model has no logprobs.")
 
     def test_the_name_that_a_server_gives_its_model(self, open_chat, chat, monkeypatch):
         queue = open_chat()

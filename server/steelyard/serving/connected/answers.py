@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,6 +25,8 @@ class UnusableAnswerError(EngineUnavailableError):
     """A remote server's answer that breaks its wire."""
 
 
+#: Characters of a server's own message.
+_MOST_REPORTED = 300
 #: Statuses with which servers refuse a context that is too long, and the words of their bodies.
 TOO_LONG_STATUSES = (400, 413, 422, 500)
 _TOO_LONG = (
@@ -50,6 +53,21 @@ def context_refusal(name: str, status: int, body: bytes | bytearray) -> ContextT
         f"The request is longer than {name} reads; shorten the context, or ask its decisions in "
         "several requests."
     )
+
+
+def reported_message(body: bytes | bytearray) -> str:
+    """Return the message of a server's refusal; empty where it has none.
+
+    >>> reported_message(b'{"error": {"message": "no logprobs"}}'), reported_message(b"<html>")
+    ('no logprobs', '')
+    """
+    try:
+        value = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return ""
+    for name in ("error", "message", "detail"):
+        value = value.get(name, value) if isinstance(value, dict) else value
+    return " ".join(value.split())[:_MOST_REPORTED] if isinstance(value, str) else ""
 
 
 def checked(names: Sequence[str], shares: Any) -> Probabilities:

@@ -28,9 +28,12 @@ class RemoteFailureError(EngineUnavailableError):
         status: int | None = None,
         retry_after_s: float | None = None,
         is_unreached: bool = False,
+        reported: str = "",
     ) -> None:
         super().__init__(message, retry_after_s=retry_after_s, is_unreached=is_unreached)
         self.answered = status
+        #: The server's own message, which its operator alone sees.
+        self.reported = reported
         self.is_passing = is_unreached or status in _PASSING
         #: Whether it speaks against the server, and not against the request.
         self.is_servers = status is None or status >= 500 or status in {*REFUSED_KEY, 404, 405}

@@ -90,7 +90,8 @@ def check_model(submit: Submit, timeout_s: float) -> CheckReport:
         try:
             [scored] = submit(RenderedRequest(context, (decision,)), timeout_s).result(timeout_s)
         except SteelyardError as error:
-            failures[error.message] = None
+            reported = getattr(error, "reported", "")
+            failures[f"{error.message} It says: {reported}" if reported else error.message] = None
             return None
         except TimeoutError:
             failures[f"No answer within {timeout_s:g} s."] = None

@@ -13,9 +13,9 @@ import tenacity
 from steelyard import tracing
 from steelyard.http_clients import open_async_http
 from steelyard.serving.connected.answers import (
-    TOO_LONG_STATUSES,
     UnusableAnswerError,
     context_refusal,
+    reported_message,
 )
 from steelyard.serving.connected.breaker import REFUSED_KEY, RemoteFailureError
 from steelyard.serving.connected.declared import ConnectedModel
@@ -81,7 +81,7 @@ class Remote:
             async with self._client.stream(
                 "POST", url, content=content, headers=headers
             ) as response:
-                if response.status_code not in {200, *TOO_LONG_STATUSES}:
+                if response.status_code != 200 and not 400 <= response.status_code <= 500:
                     raise self._refusal(response)
                 received = bytearray()
                 async for piece in response.aiter_bytes():
@@ -93,7 +93,7 @@ class Remote:
                         )
                 if response.status_code != 200:
                     too_long = context_refusal(self._name, response.status_code, received)
-                    raise too_long or self._refusal(response)
+                    raise too_long or self._refusal(response, received)
         except httpx.TimeoutException as error:
             message = f"The server of {self._name} did not answer in time."
             raise RemoteFailureError(message) from error
@@ -111,7 +111,9 @@ class Remote:
             self.provider_model = name[:_MOST_NAME]
         return answer
 
-    def _refusal(self, response: httpx.Response) -> RemoteFailureError:
+    def _refusal(
+        self, response: httpx.Response, body: bytes | bytearray = b""
+    ) -> RemoteFailureError:
         status = response.status_code
         hint = ""
         if status in REFUSED_KEY:
@@ -122,6 +124,7 @@ class Remote:
             f"The server of {self._name} refused the request with status {status}{hint}.",
             status=status,
             retry_after_s=_retry_after_s(response),
+            reported=reported_message(body),
         )
 
     async def close(self) -> None:
