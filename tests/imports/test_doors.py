@@ -288,7 +288,6 @@ TABLE = b"text,y\na b,x\nc d,z\n"
         ("a.jsonl", b"# made on 1 March\n" + GOOD.encode(), "Line 1: It is no JSON at character 1"),
         ("a.jsonl", b"{bad\n" + GOOD.encode(), "Line 1: It is no JSON at character 2"),
         ("a.ndjson", b"text,y\na b,x\n", "No row can be read. Line 1: It is no JSON"),
-        ("a.jsonl", GOOD.replace("\n", "\r").encode(), "Line 1: It is no JSON"),
         ("a.zip", zipped({"a.csv": TABLE, "b.xlsx": b"", "__MACOSX/._a": b""}), "not read: b.xlsx"),
         ("a.csv", TABLE + rb"e f,\N", "line 4: It has no label; fill y."),
         ("a.csv", b'text,y\n"no \\"way\\", I say",z\na b,z\nc d,x\n', "A backslash"),

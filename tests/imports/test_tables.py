@@ -151,6 +151,13 @@ ODD = {
     "arrays of cells below their names": json.dumps(
         [["message", "team"], *map(list, PLAIN * 2)]
     ).encode(),
+    "arrays of cells, one a line": "\n".join(
+        map(json.dumps, [["message", "team"], *PLAIN * 2])
+    ).encode(),
+    "objects over several lines": "\n".join(json.dumps(row, indent=2) for row in OBJECTS).encode(),
+    "lines of objects with commas": ",\n".join(map(json.dumps, OBJECTS)).encode(),
+    "the answer of an API": json.dumps({"data": {"tickets": {"nodes": OBJECTS}}}).encode(),
+    "items of OpenAI's evals": "\n".join(json.dumps({"item": row}) for row in OBJECTS).encode(),
 }
 
 
@@ -225,6 +232,8 @@ def test_backslashes_before_marks_are_read_as_mysql_and_spark_write_them():
         (b"\x1f\x8b\x08", "is compressed; unpack it"),
         (b"PK\x03\x04 and no more", "cannot be unpacked"),
         (b"[]", "has no rows"),
+        (b"{}", "has no rows"),
+        (b"[{'text': 'a b'}]", "cannot be read.*Export it again"),
         (bytes(range(256)) * 9, "is not text that can be read"),
     ],
 )

@@ -34,6 +34,8 @@ MAX_NESTED, _LEAST_BYTES = 1_000_000, 10
 #: Several items of an array as NumPy shows it, without commas, and one item.
 _ITEM = re.compile(r"""'[^']*'|"[^"]*"|-?\d+(?:\.\d*)?""")
 _ARRAY = re.compile(rf"\[\s*(?:{_ITEM.pattern})(?:\s+(?:{_ITEM.pattern}))+\s*\]")
+#: Where documents of Elasticsearch, and items of OpenAI's evals, have their names.
+_ENVELOPES = ("_source", "item")
 #: Characters of a cell that is looked at as a list or an object.
 _LONGEST_STRUCTURE = 10_000
 
@@ -61,13 +63,15 @@ def read_objects(source: Source, encoding: Encoding) -> tuple[list[Numbered], li
         try:
             value = _loads(whole)
         except ValueError as error:
-            if is_object:
+            value = _in_turn(whole, source.name)
+            if value is None and is_object:
                 return *_apart(json_lines(source, encoding)), f"JSON Lines, {encoding.name}"
-            return [], [Refused(getattr(error, "lineno", 1), _no_json(error), ())], ""
+            if value is None:
+                return [], [Refused(getattr(error, "lineno", 1), _no_json(error), ())], ""
     records = _records(value)
     if records is None:
         if isinstance(value, dict):
-            return [(1, value)], [], f"JSON, {encoding.name}"
+            return [(1, value)] if value else [], [], f"JSON, {encoding.name}"
         return [], [Refused(1, "It is no array of objects; give one object a row.", ())], ""
     rows_: list[Numbered] = []
     refused: list[Refused] = []
@@ -109,6 +113,29 @@ def _check_array(text: str, name: str) -> None:
             raise _too_many_values(name)
 
 
+def _in_turn(text: str, name: str) -> list[dict[str, Any]] | None:
+    """Return the rows of objects or arrays that stand behind each other, as ``jq`` writes them.
+
+    ``None`` where the text has anything else.
+
+    >>> _in_turn('{"a": 1}, {"a": 2},', ""), _in_turn('["a"] ["b"]', "")
+    ([{'a': 1}, {'a': 2}], [{'column 1': 'a'}, {'column 1': 'b'}])
+    >>> _in_turn('{"a": 1} b', "")
+    """
+    if text.count(",") > MAX_VALUES:
+        raise _too_many_values(name)
+    decode = json.JSONDecoder(object_pairs_hook=_object).raw_decode
+    values: list[Any] = []
+    at = 0
+    while (between := _BETWEEN.match(text, at)) is not None and between.end() < len(text):
+        try:
+            value, at = decode(text, between.end())
+        except (ValueError, RecursionError):
+            return None
+        values.append(value)
+    return _of_list(values)
+
+
 def _too_many_values(name: str) -> ValueError:
     return ValueError(
         f"{name} has over {MAX_VALUES:,} values in one piece. Write an object a row, as JSON Lines, and "
@@ -147,7 +174,8 @@ def _of_array(value: dict[str, Any]) -> list[dict[str, Any]] | None:
     # One column is an object too, of cells.
     if not isinstance(parts[0], dict):
         return None
-    return _of_splits(parts[0]) or _of_columns(parts[0]) or _of_only_rows(parts[0])
+    forms = (_of_array, _of_splits, _of_columns, _of_only_rows)
+    return next((rows for form in forms if (rows := form(parts[0])) is not None), None)
 
 
 def _of_splits(value: dict[str, Any]) -> list[dict[str, Any]] | None:
@@ -245,11 +273,10 @@ def _of_objects(value: dict[str, Any]) -> list[dict[str, Any]] | None:
 
 
 def table_of(rows: Sequence[Numbered], refused: list[Refused], read_as: str) -> Table:
-    """Return objects as a table that has a column for each name; documents of Elasticsearch are unpacked."""
-    if rows and all(isinstance(row.get("_source"), dict) for _, row in rows):
-        rows = [(number, {**row, **row["_source"]}) for number, row in rows]
-        for _, row in rows:
-            row.pop("_source")
+    """Return objects as a table that has a column for each name; those in an envelope are unpacked."""
+    for name in _ENVELOPES if rows else ():
+        if all(isinstance(row.get(name), dict) for _, row in rows):
+            rows = [(number, {**row.pop(name), **row}) for number, row in rows]
     names = tuple(dict.fromkeys(name for _, row in rows for name in row))
     check_size(len(names), len(rows))
     columns, notes = unique_names(names)

@@ -185,7 +185,9 @@ def _text(source: Source, options: Options) -> Table:
             table = read_shape(rows, refused, read_as, options.shape)
             return table or table_of(rows, refused, read_as)
         if re.match(r"\[\s*[{\[\]]", start):
-            raise ValueError(f"{source.name} cannot be read. {refused[0].sentence}")
+            raise ValueError(
+                f"{source.name} cannot be read. {refused[0].sentence} Export it again, as JSON or CSV."
+            )
     if _MARKUP.match(start) or PurePosixPath(source.name).suffix.lower() in _OTHER_TEXTS:
         raise ValueError(
             f"{source.name} is HTML, XML or YAML, which is not read; open it in a spreadsheet program, and "
