@@ -569,6 +569,9 @@ def test_discarded_answers_are_left_out(form):
     rows = [{**row, "status": "Validated"} for row in BEFORE]
     rows.append({**BEFORE[0], "text": "three text", "status": "Discarded"})
     data = exported(rows, form) if form == "," else "\n".join(map(json.dumps, rows)).encode()
+    if form == ",":
+        made = convert(table := read_table(exported(LANGFUSE, form)), guess_mapping(table))
+        assert (made.n_rows, [row.reason for row in made.refused]) == (2, ["It is archived."])
     made = convert(table := read_table(data), guess_mapping(table))
     assert (made.n_rows, [row.reason for row in made.refused]) == (2, ["It was discarded."])
 
@@ -610,7 +613,8 @@ def test_doccano_joins_labels_in_csv(separator):
     ],
     ids=[
         *("label and score", "scores", "choices", "shares"),
-        *("name and confidence", "wrapped", "path", "fits"),
+        ([[{"classname": "a", "correct": True}], [{"classname": "b"}]], "single", ["a", "b"]),
+        *("name and confidence", "wrapped", "path", "fits", "LightTag"),
     ],
 )
 def test_structures_in_cells_are_the_answers_that_they_hold(cells, kind, targets, is_text):

@@ -69,8 +69,9 @@ def as_export(table: Table, name: str | None = None) -> Table:
     lists = _joined_labels(table, is_named=name is not None) if name in (None, "doccano") else {}
     sample = [row for _, row in objects(table.rows[:20])]
     program = name or ("doccano" if lists else program_of(sample))
-    # Other programs' columns may be those of any table.
-    if program is None or (name is None and program not in _ANNOTATED):
+    # Other programs' columns may be those of any table, but for one that Langfuse alone has.
+    is_theirs = program in _ANNOTATED or "expectedOutput" in table.columns
+    if program is None or (name is None and not is_theirs):
         return table
     rows = objects(table.rows)
     for _, row in rows if lists else ():

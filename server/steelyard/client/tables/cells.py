@@ -19,7 +19,10 @@ _NO_VALUES = frozenset(
 #: Names in brackets without marks, as PostgreSQL and spreadsheets write lists.
 _BARE_LIST = re.compile(r"""\[([^][{}"':]+)\]|\{([^][{}"':]+)\}""")
 #: Where programs put the name, or the names, that were chosen, and how sure they are of it.
-_CHOSEN = ("choices", "taxonomy", "labels", "label", "name", "value", "class", "category", "answer")
+_CHOSEN = (
+    *("choices", "taxonomy", "labels", "label", "name", "value", "class", "classname", "category"),
+    "answer",
+)
 _SCORES = ("score", "confidence", "probability")
 #: How far from 1 the sum of shares may be.
 _NEAR_1 = 0.001
