@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from steelyard.cli.importing import choose_columns
 from steelyard.client.tables import (
     SHAPES,
     Mapping,
@@ -562,16 +563,18 @@ def test_unanswered_tasks_are_left_to_label_and_no_fault_of_a_file(tmp_path):
     table = read_table(json.dumps([{**task, "annotations": []} for task in tasks]).encode())
     assert convert(table, Mapping(("text",))).n_rows == 3
     assert guess_mapping(table).labels == ()
+    with pytest.raises(ValueError, match="The export has no answers"):
+        choose_columns(table, (), (), ())
 
 
 @pytest.mark.parametrize("form", ["lines", ","])
 def test_discarded_answers_are_left_out(form):
-    rows = [{**row, "status": "Validated"} for row in BEFORE]
-    rows.append({**BEFORE[0], "text": "three text", "status": "Discarded"})
-    data = exported(rows, form) if form == "," else "\n".join(map(json.dumps, rows)).encode()
     if form == ",":
         made = convert(table := read_table(exported(LANGFUSE, form)), guess_mapping(table))
         assert (made.n_rows, [row.reason for row in made.refused]) == (2, ["It is archived."])
+    rows = [{**row, "status": "Validated"} for row in BEFORE]
+    rows.append({**BEFORE[0], "text": "three text", "status": "Discarded"})
+    data = exported(rows, form) if form == "," else "\n".join(map(json.dumps, rows)).encode()
     made = convert(table := read_table(data), guess_mapping(table))
     assert (made.n_rows, [row.reason for row in made.refused]) == (2, ["It was discarded."])
 
@@ -610,10 +613,10 @@ def test_doccano_joins_labels_in_csv(separator):
         ([{"intent": "a"}, {"intent": "b"}], "single", ["a", "b"]),
         ([{"value": {"choices": [["top", "a"]]}}, {"value": "b"}], "single", ["a", "b"]),
         ([{"a": True, "b": False}, {"a": False, "b": True}], "single", ["a", "b"]),
+        ([[{"classname": "a", "correct": True}], [{"classname": "b"}]], "single", ["a", "b"]),
     ],
     ids=[
         *("label and score", "scores", "choices", "shares"),
-        ([[{"classname": "a", "correct": True}], [{"classname": "b"}]], "single", ["a", "b"]),
         *("name and confidence", "wrapped", "path", "fits", "LightTag"),
     ],
 )

@@ -429,6 +429,8 @@ def test_a_named_column_has_one_role(names, role):
         assert names[1] not in {label.column for label in mapping.labels} - set(given["labels"])
         with pytest.raises(ValueError, match=f"{names[1]!r} is named with --"):
             choose_columns(table, [names[1]], [names[1]], [])
+        with pytest.raises(ValueError, match="'side' is named with --label twice"):
+            choose_columns(table, [], ["side=A?", "side=B?"], [])
     # The context that is named leaves no column out of what may be its labels.
     assert choose_columns(table, [names[0]], [], []).labels
 
@@ -503,6 +505,8 @@ def test_a_column_of_one_value_is_no_label():
     with pytest.raises(ValueError, match="outcomes are 2 to"):
         label_of(table, "y")
     assert guess_mapping(table).labels == ()
+    with pytest.raises(ValueError, match=r"like a label\. The column 'y' has 1 different"):
+        choose_columns(table, [], [], [])
     rows = [{"text": f"text {n}", "labels": ["a", "b"][:: 1 - 2 * (n % 2)]} for n in range(4)]
     table = read_table(json.dumps(rows).encode())
     with pytest.raises(ValueError, match="has every name in every row"):
@@ -631,6 +635,7 @@ def test_labels_joined_in_one_cell_are_reported(cells, joined):
         (["billing", "shipping", "NA", "None", "n/a", "-1"], {"NA", "None", "-1"}, 3),
         # Whoever writes names alike means an outcome, as a column of levels does.
         (["billing", "shipping", "none"], set(), 3),
+        (["billing", "shipping", "?"], set(), 3),
         (["Billing", "Shipping", "None"], set(), 3),
         (["EU", "US", "NA"], set(), 3),
         (["-1", "0", "1"], set(), 3),
@@ -642,9 +647,13 @@ def test_values_for_no_label_are_none_among_names_alone(cells, missing, outcomes
     )
     label = label_of(table, "team")
     assert (label.no_label, len(label.outcomes)) == (missing, outcomes)
+    choose_columns(table, [], ["team"], [], None, ["absent"])
+    assert "the value 'absent', which --no-label" in table.notes[-1]
     made = convert(table, Mapping(("text",), (label,)))
     assert [row.cells[1] for row in made.refused] == [cell for cell in cells if cell in missing]
-    assert bool(label.note) == bool(missing or {"-1", "NA", "None", "none", "n/a"} & set(cells))
+    assert bool(label.note) == bool(
+        missing or {"-1", "NA", "None", "none", "n/a", "?"} & set(cells)
+    )
     assert label_of(table, "team", None, [""]).outcomes == tuple(sorted(cells, key=by_level(cells)))
 
 

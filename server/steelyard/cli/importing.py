@@ -286,6 +286,8 @@ def _roles(table: Table, roles: dict[str, Sequence[str]]) -> dict[str, str]:
                 raise ValueError(
                     f"There is no column {column!r}; the file has {listed(table.columns)}."
                 )
+            if columns.count(column) > 1:
+                raise ValueError(f"{column!r} is named with --{role} twice; name it once.")
             # Any column may be kept beside the rows.
             if named.setdefault(column, role) != role and role != "metadata":
                 raise ValueError(
@@ -295,15 +297,29 @@ def _roles(table: Table, roles: dict[str, Sequence[str]]) -> dict[str, str]:
 
 
 def _without_label(table: Table, used: set[str]) -> str:
+    if table.hints is not None and not table.hints.labels:
+        return (
+            "The export has no answers; answer its rows there, or ask other models to label them with "
+            "steelyard labeling."
+        )
     if len(table.columns) == 1:
         return (
             f"The file has one column, {table.columns[0]}; add one with the right outcomes, or ask "
             "other models to label its rows with steelyard labeling."
         )
-    from steelyard.client.tables.columns import listed
+    from steelyard.client.tables import label_of
+    from steelyard.client.tables.columns import is_label_name, listed
 
-    others = listed([name for name in table.columns if name not in used])
-    sentence = f"No column looks like a label; name one of {others} with --label."
+    others = [name for name in table.columns if name not in used]
+    if not others:
+        return "No column is left for a label: options name each as something else. Name one with --label."
+    sentence = f"No column looks like a label; name one of {listed(others)} with --label."
+    likely = list(filter(is_label_name, others)) or others
+    if len(likely) == 1:
+        try:
+            label_of(table, likely[0])
+        except ValueError as error:
+            sentence = f"No column looks like a label. {error}"
     return " ".join((sentence, *table.notes))
 
 
@@ -354,6 +370,12 @@ def choose_columns(
         )
     if not chosen_labels:
         raise ValueError(_without_label(table, {*chosen, *named}))
+    known_values = {"", *(value for label in chosen_labels for value in label.no_label)}
+    table.notes.extend(
+        f"No label has the value {value!r}, which --no-label names."
+        for value in no_label
+        if value not in known_values
+    )
     chosen_metadata = tuple(metadata) or (guessed.metadata if guessed else ())
     return Mapping(chosen, chosen_labels, chosen_metadata, split or guess_split(table, named))
 

@@ -32,7 +32,9 @@ _LEVELS = range(3, 12)
 _LEVEL = re.compile(r"-?(0|[1-9]\d{0,2})")
 #: Programs' texts for no label, and people's names of an outcome that is none.
 _NO_LABEL = frozenset({"-1", "-1.0", "NA", "None"})
-_LIKE_NONE = frozenset({"none", "na", "n/a", "-1"})
+_LIKE_NONE = frozenset(
+    {"none", "na", "n/a", "-1", "?", "-", "unlabeled", "unlabelled", "todo", "tbd"}
+)
 #: Whole numbers as a program wrote them that had blanks among them.
 _WHOLE = re.compile(r"-?\d{1,3}[.,]0")
 #: Characters of an instruction that is asked as the question; a longer one is the guideline.
