@@ -58,6 +58,11 @@ def test_the_answers_of_others_are_no_label_beside_the_right_ones(truth, other):
     ]
     mapping = guess_mapping(read_table(pl.DataFrame(rows).write_csv().encode()))
     assert [label.column for label in mapping.labels if label.column != "tone"] == [truth]
+    # Nor are those that ``steelyard decide`` adds to a file.
+    added = {"d.top": "a", "d.p_top": 0.5, "d.action": "a"}
+    rows = [{**row, **added, "d.top": "ab"[n % 2]} for n, row in enumerate(rows)]
+    table = read_table(pl.DataFrame(rows).write_csv().encode())
+    assert {label.column for label in guess_mapping(table).labels} <= {truth, "tone"}
 
 
 def test_rows_that_a_status_calls_rejected_are_reported():

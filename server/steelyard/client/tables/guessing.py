@@ -93,7 +93,13 @@ def guess_mapping(
     by_id = {str(decision["id"]): decision for decision in known}
     split = guess_split(table, named)
     context = tuple(context) or _with_pair(table, {*named, *by_id, split})
-    others = [name for name in table.columns if name not in {*context, *named, split}]
+    # What ``decide`` adds to rows is a model's answer, and no truth.
+    answers = tuple(name.removesuffix("p_top") for name in table.columns if name.endswith(".p_top"))
+    others = [
+        name
+        for name in table.columns
+        if name not in {*context, *named, split} and not (answers and name.startswith(answers))
+    ]
     labels = [known_label(by_id[name]) for name in others if name in by_id]
     if not labels:
         guessed = [label for name in others if (label := _guess_label(table, name)) is not None]
