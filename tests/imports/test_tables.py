@@ -255,8 +255,10 @@ def test_a_text_a_line_is_not_cut_at_its_commas():
         read_table(b"What could we do better for you next time, please?\nb c\n").columns[0][:4]
         == "What"
     )
-    spaced = read_table(b"text, label\na b, x\nc d, y\n")
-    assert spaced.columns == ("text", "label")
+    texts.append("Late again; can you help?")
+    assert len(read_table("\n".join(texts).encode()).rows) == len(texts)
+    for spaced in (b"text, label\na b, x\nc d, y\n", b"text; label\na, b; x\nc d; y\n"):
+        assert read_table(spaced).columns == ("text", "label")
 
 
 def test_cells_that_are_odd():

@@ -363,11 +363,12 @@ def _is_escaped(sample: str, separator: str) -> bool:
 
 
 def _is_prose(sample: str, mark: str) -> bool:
-    """Return whether a file has a text a line: commas before blanks alone, some lines more than others."""
+    """Return whether a file has a text a line: marks before blanks alone, some lines more than others."""
     lines = [line for line in sample.splitlines()[:SAMPLE_RECORDS] if line.strip()]
-    counts = {line.count(",") for line in lines}
-    is_cut = any(re.search(r"[\t;|]|,(?! )", line) for line in lines)
-    return len(counts) > 1 and not is_cut and not _is_spaced(sample, ",", mark)
+    commas, semicolons = ({line.count(each) for line in lines} for each in ",;")
+    is_even = len(commas) < 2 or (len(semicolons) < 2 and semicolons != {0})
+    is_cut = any(re.search(r"[\t|]|[,;](?! )", line) for line in lines)
+    return not is_even and not is_cut and not _is_spaced(sample, ",", mark)
 
 
 def _find_separator(sample: str, mark: str) -> str:
