@@ -45,6 +45,11 @@ def test_an_object_with_a_text_is_the_context_before_an_id():
     mapping = guess_mapping(read_table(json.dumps(rows).encode()))
     assert mapping.context == ("inputs",)
     assert [label.column for label in mapping.labels] == ["outputs"]
+    for row in rows:
+        row["inputs"] = [{"role": "user", "content": row["inputs"]["text"]}]
+        row["label"] = row.pop("outputs")["label"]
+    mapping = guess_mapping(read_table(json.dumps(rows).encode()))
+    assert (mapping.context, mapping.labels[0].column) == (("inputs",), "label")
 
 
 @pytest.mark.parametrize(

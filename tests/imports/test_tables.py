@@ -457,6 +457,7 @@ def test_a_column_named_as_a_label_is_no_context_by_its_length():
         {"url": lambda n: f"https://shop.example/search?query=sofa&session={n:032}"},
         {"session uuid": lambda n: f"{n:08x}-1111-2222-3333-444455556666"},
         {"about the aisle": lambda n: f"Whatever people need in the aisle {n % 2} " * 3},
+        {"sha256": lambda n: f"{n:064x}"},
         {
             "note of an editor": lambda n: (
                 "Nobody knows why this one was asked, so ask them" if n == 5 else None

@@ -189,13 +189,15 @@ def _guess_context(table: Table, others: Collection[str | None]) -> str:
     lengths: dict[str, float] = {}
     # Columns of JSON are long, and those of labels, links or canned answers may be, yet are seldom texts.
     seldom: dict[str, float] = {}
+    # Cells without a blank are codes where another column has texts.
+    codes: dict[str, float] = {}
     n_rows = len(table.rows)
     for name in table.columns:
         if name in others:
             continue
         n_texts = n_characters = 0
         texts = set[int]()
-        is_json = True
+        is_json = is_code = True
         for cell in table.column(name):
             if isinstance(cell, str) and cell.strip():
                 n_texts += 1
@@ -203,6 +205,7 @@ def _guess_context(table: Table, others: Collection[str | None]) -> str:
                 if len(texts) * _LEAST_REPEATED <= n_rows:  # more say nothing more
                     texts.add(hash(cell))
                 is_json = is_json and cell.lstrip().startswith(("{", "["))
+                is_code = is_code and cell.isascii() and len(cell.split()) == 1
         if n_texts:
             is_usual = name.strip().lower() in _TEXTS
             is_repeated = len(texts) * _LEAST_REPEATED <= n_texts or n_texts * 2 < n_rows
@@ -211,13 +214,14 @@ def _guess_context(table: Table, others: Collection[str | None]) -> str:
                 or is_label_name(name)
                 or (not is_usual and (is_repeated or is_beside_name(name)))
             )
-            (seldom if is_seldom else lengths)[name] = n_characters / n_texts
-    if not lengths and (lists := _list_of_texts(table, others)) is not None:
+            of_kind = seldom if is_seldom else codes if is_code and not is_usual else lengths
+            of_kind[name] = n_characters / n_texts
+    if not (lengths or codes) and (lists := _list_of_texts(table, others)) is not None:
         raise ValueError(
             f"No column has texts, and {lists} has lists of them: write a row for each text, or name {lists} "
             "as the context."
         )
-    lengths = lengths or _structures(table, others) or seldom
+    lengths = lengths or codes or _structures(table, others) or seldom
     if not lengths:
         raise ValueError(
             f"No column has texts: {listed(table.columns)}. Name the one with the context, or write the "
@@ -230,10 +234,15 @@ def _guess_context(table: Table, others: Collection[str | None]) -> str:
 
 
 def _structures(table: Table, others: Collection[str | None]) -> dict[str, float]:
-    """Return columns of objects with texts in them, as inputs of language models, by their length."""
+    """Return columns of objects with texts in them, as messages to language models, by their length."""
     lengths: dict[str, float] = {}
     for name in table.columns:
-        cells = [cell for cell in table.column(name) if isinstance(cell, dict)]
+        cells = [
+            cell
+            for cell in table.column(name)
+            if isinstance(cell, dict)
+            or (isinstance(cell, list) and any(isinstance(each, dict) for each in cell))
+        ]
         texts = [json.dumps(cell, separators=(",", ":"), default=str) for cell in cells]
         if name not in others and not is_label_name(name) and any(" " in text for text in texts):
             lengths[name] = sum(map(len, texts)) / len(texts)
