@@ -230,6 +230,7 @@ def test_backslashes_before_marks_are_read_as_mysql_and_spark_write_them():
         (b"text,team\n", "has no rows below the names of its columns"),
         (b'text,team\n"abc,billing\n', "Line 2: The quotation mark in line 2, character 1 is not"),
         (b"\x1f\x8b\x08", "is compressed; unpack it"),
+        (b"%PDF-1.4\n%\xe2\xe3", "is a PDF, which is not read; save its table"),
         (b"PK\x03\x04 and no more", "cannot be unpacked"),
         (b"[]", "has no rows"),
         (b"{}", "has no rows"),

@@ -54,7 +54,7 @@ _IS_SAVED = frozenset({"dataset_dict.json"})
 _MARK = b"\xef\xbb\xbf"
 #: Columns of Steelyard's exports, also without rows; cells of CSV are guarded against spreadsheets.
 _OURS = frozenset({"context", "is_text"})
-_PARQUET, _ZIP, _OLE = b"PAR1", b"PK\x03\x04", b"\xd0\xcf\x11\xe0"
+_PARQUET, _ZIP, _OLE, _PDF = b"PAR1", b"PK\x03\x04", b"\xd0\xcf\x11\xe0", b"%PDF-"
 #: How compressed files begin: gzip, bzip2, xz, Zstandard, 7-Zip, RAR; and where tar has its name.
 _COMPRESSED = re.compile(
     rb"\x1f\x8b|BZh[1-9]1AY&SY|\xfd7zXZ|\x28\xb5\x2f\xfd|7z\xbc\xaf|Rar!\x1a", re.DOTALL
@@ -161,6 +161,8 @@ def _plain_table(source: Source, options: Options) -> Table:
         if start.startswith(_ZIP) and (packed := _packed(data, name, options)) is not None:
             return packed
         return _workbook(data, name, options)
+    if start.startswith(_PDF):
+        raise ValueError(f"{name} is a PDF, which is not read; save its table as .xlsx or CSV.")
     if _COMPRESSED.match(start) or start[_TAR_AT:].startswith(_TAR):
         raise ValueError(f"{name} is compressed; unpack it, and import what is in it.")
     return _text(source, options)
