@@ -457,8 +457,8 @@ def test_a_column_named_as_a_label_is_no_context_by_its_length():
     [
         {"url": lambda n: f"https://shop.example/search?query=sofa&session={n:032}"},
         {"session uuid": lambda n: f"{n:08x}-1111-2222-3333-444455556666"},
-        {"about the aisle": lambda n: f"Whatever people need in the aisle {n % 2} " * 3},
         {"sha256": lambda n: f"{n:064x}"},
+        {"about the aisle": lambda n: f"Whatever people need in the aisle {n % 2} " * 3},
         {
             "note of an editor": lambda n: (
                 "Nobody knows why this one was asked, so ask them" if n == 5 else None
@@ -640,6 +640,7 @@ def test_labels_joined_in_one_cell_are_reported(cells, joined):
         # Whoever writes names alike means an outcome, as a column of levels does.
         (["billing", "shipping", "none"], set(), 3),
         (["billing", "shipping", "?"], set(), 3),
+        (["follow-up", "follow up", "C", "C++"], set(), 4),
         (["Billing", "Shipping", "None"], set(), 3),
         (["EU", "US", "NA"], set(), 3),
         (["-1", "0", "1"], set(), 3),
@@ -656,7 +657,7 @@ def test_values_for_no_label_are_none_among_names_alone(cells, missing, outcomes
     made = convert(table, Mapping(("text",), (label,)))
     assert [row.cells[1] for row in made.refused] == [cell for cell in cells if cell in missing]
     assert bool(label.note) == bool(
-        missing or {"-1", "NA", "None", "none", "n/a", "?"} & set(cells)
+        missing or {"-1", "NA", "None", "none", "n/a", "?", "follow-up"} & set(cells)
     )
     assert label_of(table, "team", None, [""]).outcomes == tuple(sorted(cells, key=by_level(cells)))
 

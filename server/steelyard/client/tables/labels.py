@@ -35,6 +35,8 @@ _NO_LABEL = frozenset({"-1", "-1.0", "NA", "None"})
 _LIKE_NONE = frozenset(
     {"none", "na", "n/a", "-1", "?", "-", "unlabeled", "unlabelled", "todo", "tbd"}
 )
+#: Letters and digits of outcomes that may differ in punctuation alone; ``C`` and ``C++`` are two.
+_LEAST_ALIKE = 4
 #: Whole numbers as a program wrote them that had blanks among them.
 _WHOLE = re.compile(r"-?\d{1,3}[.,]0")
 #: Characters of an instruction that is asked as the question; a longer one is the guideline.
@@ -77,7 +79,8 @@ class Label:
             if self.guideline
             else ""
         )
-        return " ".join(filter(None, (guideline, self.joined_note, self._no_label_note())))
+        notes = (guideline, self.joined_note, self._alike_note(), self._no_label_note())
+        return " ".join(filter(None, notes))
 
     @property
     def case_note(self) -> str:
@@ -93,6 +96,21 @@ class Label:
         return (
             f"{self.column}: values that differ in capitals or blanks alone are one outcome, in the commonest "
             f"spelling: {variants}. If they differ in meaning, name them apart in the file."
+        )
+
+    def _alike_note(self) -> str:
+        """Return a note on outcomes that differ in punctuation alone, as ``follow-up`` and ``follow up``."""
+        by_letters: dict[str, list[str]] = {}
+        for name in self.outcomes if self.definition is None else ():
+            letters = "".join(filter(str.isalnum, name)).casefold()
+            if len(letters) >= _LEAST_ALIKE:
+                by_letters.setdefault(letters, []).append(name)
+        alike = next((names for names in by_letters.values() if len(names) > 1), None)
+        if alike is None:
+            return ""
+        return (
+            f"{self.column}: {' and '.join(alike)} differ in punctuation alone. If they mean the same, name "
+            "them alike in the file."
         )
 
     def _no_label_note(self) -> str:
