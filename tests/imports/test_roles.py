@@ -79,3 +79,46 @@ def test_rows_that_a_status_calls_rejected_are_reported():
     table = read_table(pl.DataFrame(rows).write_csv().encode())
     [note] = convert(table, guess_mapping(table)).notes
     assert note.startswith("AssignmentStatus: 1 rows say rejected, and are used as others are;")
+
+
+AIRLINES = {
+    "tweet_id": lambda n: f"5703061336777600{n:03}",
+    "airline_sentiment": lambda n: ["neutral", "positive", "negative"][n % 3],
+    "airline_sentiment_confidence": lambda n: [0.34, 0.66, 1.0][n % 3],
+    "airline": lambda n: ["Virgin America", "United"][n % 2],
+    "retweet_count": lambda n: n % 2,
+    "text": lambda n: f"@VirginAmerica What flight {n} said, and to whom",
+    "tweet_created": lambda n: f"2015-02-24 11:{n:02}:52 -0800",
+    "user_timezone": lambda n: ["Quito", "Eastern Time (US & Canada)"][n % 2],
+}
+BESIDE = ["userTimezone", "time zone", "created_at_hour", "reply count", "annotator_id", "score"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "labels"),
+    [
+        (AIRLINES, ["airline_sentiment"]),
+        # Where no column is named as a label, what is kept about rows is still none.
+        ({name: AIRLINES[name] for name in AIRLINES if "sent" not in name}, ["airline"]),
+        ({"text": AIRLINES["text"], **dict.fromkeys(BESIDE, lambda n: [0.5, 1.5][n % 2])}, []),
+        (
+            {
+                "text": AIRLINES["text"],
+                "label": lambda n: n % 3,
+                "label_text": lambda n: "abc"[n % 3],
+            },
+            ["label_text"],
+        ),
+        ({"text": AIRLINES["text"], "intent": lambda n: f"intent {n % 151}"}, ["intent"]),
+        ({"text": AIRLINES["text"], "intentId": lambda n: n % 151}, ["intentId"]),
+    ],
+    ids=["airlines", "no sentiment", "beside", "numbers and names", "151 intents", "151 numbers"],
+)
+def test_labels_are_known_by_the_names_of_columns(columns, labels):
+    rows = [{name: cell(n) for name, cell in columns.items()} for n in range(302)]
+    table = read_table(pl.DataFrame(rows).write_csv().encode())
+    mapping = guess_mapping(table)
+    assert mapping.context == ("text",)
+    assert [label.column for label in mapping.labels] == labels
+    made = convert(table, mapping) if labels else None
+    assert made is None or (made.n_rows, made.refused) == (302, [])
