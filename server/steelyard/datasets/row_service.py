@@ -12,7 +12,6 @@ from msgspec import UNSET, Raw, UnsetType
 
 from steelyard import errors
 from steelyard.caller import Caller
-from steelyard.datasets.canonical import compact_json
 from steelyard.datasets.filters import Facets
 from steelyard.datasets.frames.differences import compare_versions
 from steelyard.datasets.frames.exports import export_table
@@ -44,6 +43,7 @@ from steelyard.datasets.wire import (
     RowsQuery,
     VersionQuery,
 )
+from steelyard.decisions.rendering import render_context
 from steelyard.exports import export_pieces
 from steelyard.storage.frame_store import FrameStore
 
@@ -192,7 +192,7 @@ class DatasetRows:
                     f"{at.manifest.rows}."
                 )
             context = msgspec.json.decode(rows[0].json)["context"]
-        return np.asarray(embed([_text_of(context)])[0], dtype=np.float32)
+        return np.asarray(embed([render_context(context)])[0], dtype=np.float32)
 
     def _similar(self, at: DatasetAt, request: SimilarRows, target: Vectors) -> FoundSimilar:
         nearest = nearest_rows(
@@ -224,8 +224,3 @@ def _examples(rows: Sequence[StoredRow]) -> list[Example]:
 def _refuse(_: Sequence[str]) -> Vectors:
     """Embed nothing: rows are embedded on a thread that requests do not wait for."""
     raise _NoVectorsError
-
-
-def _text_of(context: Any) -> str:
-    """Return a context as the column of stored rows has it."""
-    return context if isinstance(context, str) else compact_json(context)

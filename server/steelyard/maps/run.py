@@ -22,7 +22,15 @@ from sqlalchemy import Row, Table
 
 from steelyard import errors
 from steelyard.caller import Caller
-from steelyard.datasets.frames.vectors import Embed, Vectors, scorer_of, stored_vectors, vectors_of
+from steelyard.datasets.frames.vectors import (
+    Embed,
+    Vectors,
+    read_contexts,
+    rendered,
+    scorer_of,
+    stored_vectors,
+    vectors_of,
+)
 from steelyard.datasets.service import DatasetService
 from steelyard.datasets.versions import Part
 from steelyard.jobs.store import PendingJob
@@ -232,7 +240,7 @@ class _TakenRows:
             if cached is not None:
                 made.append(cached[places])
                 continue
-            texts = frame["context"].gather(places).to_list()
+            texts = rendered(frame[places])
             for at in range(0, len(texts), _BATCH):
                 if is_stopped():
                     return None
@@ -275,8 +283,7 @@ class _TakenRows:
 
     def _hold(self, part: Part) -> tuple[Part, pl.DataFrame, Vectors | None]:
         if self._held is None or self._held[0] is not part:
-            with self._store.open(f"{part.sha256}.parquet") as file:
-                frame = pl.read_parquet(file, columns=["index", "context"])
+            frame = read_contexts(self._store, part)
             self._held = part, frame, stored_vectors(self._store, part, self._scorer)
         return self._held
 

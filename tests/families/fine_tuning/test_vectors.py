@@ -6,7 +6,13 @@ from pathlib import Path
 
 import numpy as np
 
-from steelyard.datasets.frames.vectors import contexts_of_part, store_vectors, stored_vectors
+from steelyard.datasets.frames.vectors import (
+    read_contexts,
+    rendered,
+    store_vectors,
+    stored_vectors,
+)
+from steelyard.decisions.rendering import render_context
 from steelyard.families.fine_tuning.vectors import store_read, write_stored
 from steelyard.storage.frame_store import open_store
 from steelyard.trainer.task import VECTORS
@@ -18,7 +24,9 @@ HALVES = np.linspace(0, 1, 12, dtype=np.float16).reshape(6, 2).astype(np.float32
 
 def test_a_trainer_gets_stored_vectors_and_those_that_it_read_are_stored(tmp_path: Path) -> None:
     store = open_store(tmp_path / "frames")
-    sides = {"training": make_rows(6), "evaluation": make_rows(3, 100)}
+    rows = make_rows(3, 100)
+    rows[1]["context"] = {"ticket": "The kettle won't open.", "orders": [1, 2.0]}
+    sides = {"training": make_rows(6), "evaluation": rows}
     manifest = write_version(store, sides=sides)
     [training], [evaluation] = manifest.parts_of("training"), manifest.parts_of("evaluation")
     folder = tmp_path / "job"
@@ -29,13 +37,14 @@ def test_a_trainer_gets_stored_vectors_and_those_that_it_read_are_stored(tmp_pat
     write_stored(folder, store, manifest, "base")
     read = read_vectors(folder / VECTORS)
     np.testing.assert_array_equal(
-        [read[key_of(text)] for text in contexts_of_part(store, training)], HALVES
+        [read[key_of(text)] for text in rendered(read_contexts(store, training))], HALVES
     )
     for n_read, are_all in ((2, False), (3, True)):
-        texts = contexts_of_part(store, evaluation)[:n_read]
+        texts = rendered(read_contexts(store, evaluation))[:n_read]
         write_vectors(folder / VECTORS, {key_of(text): HALVES[i] for i, text in enumerate(texts)})
         store_read(folder, store, manifest, "base")
         stored = stored_vectors(store, evaluation, "base")
         assert (stored is not None) is are_all
+    assert texts[1] == render_context(rows[1]["context"])
     np.testing.assert_array_equal(stored, HALVES[:3])
     assert stored_vectors(store, training, "other") is None

@@ -7,12 +7,14 @@ import io
 import logging
 from collections.abc import Callable, Sequence
 
+import msgspec
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from steelyard.datasets.versions import Manifest, Part
 from steelyard.datasets.wire import Partition
+from steelyard.decisions.rendering import render_context
 from steelyard.storage.frame_store import FrameStore
 
 _log = logging.getLogger(__name__)
@@ -54,13 +56,12 @@ def vectors_of(
     store: FrameStore, part: Part, embed: Embed, scorer: str
 ) -> tuple[NDArray[np.int64], Vectors]:
     """Return the indexes and context vectors of a part's rows, encoding the missing ones."""
-    with store.open(f"{part.sha256}.parquet") as file:
-        frame = pl.read_parquet(file, columns=["index", "context"])
+    frame = read_contexts(store, part)
     indexes = frame["index"].to_numpy()
     stored = stored_vectors(store, part, scorer)
     if stored is not None:
         return indexes, stored
-    texts = frame["context"].to_list()
+    texts = rendered(frame)
     vectors = np.concatenate(
         [embed(texts[start : start + _BATCH]) for start in range(0, len(texts), _BATCH)]
     )
@@ -68,22 +69,32 @@ def vectors_of(
     return indexes, vectors
 
 
-def contexts_of_part(store: FrameStore, part: Part) -> list[str]:
-    """Return the contexts of a part's rows."""
+def read_contexts(
+    store: FrameStore, part: Part, columns: Sequence[str] = ("index", "context", "is_text")
+) -> pl.DataFrame:
+    """Return the index and the context of a part's rows, and whether it is a text or JSON."""
     with store.open(f"{part.sha256}.parquet") as file:
-        return pl.read_parquet(file, columns=["context"])["context"].to_list()
+        return pl.read_parquet(file, columns=list(columns))
+
+
+def rendered(frame: pl.DataFrame) -> list[str]:
+    """Return the contexts of some rows in the form that a model reads in every request."""
+    return [
+        render_context(context if is_text else msgspec.json.decode(context))
+        for context, is_text in frame.select("context", "is_text").iter_rows()
+    ]
 
 
 def store_vectors(store: FrameStore, part: Part, scorer: str, vectors: Vectors) -> None:
     """Store the vectors of a part's rows, in half precision."""
     file_bytes = io.BytesIO()
     np.save(file_bytes, vectors.astype(np.float16), allow_pickle=False)
-    store.put_beside(_name_of(part, scorer), file_bytes.getvalue())
+    store.put_beside(_name_of(store, part, scorer), file_bytes.getvalue())
 
 
 def stored_vectors(store: FrameStore, part: Part, scorer: str) -> Vectors | None:
     """Return the vectors of a part's rows; ``None`` where they were not computed yet."""
-    name = _name_of(part, scorer)
+    name = _name_of(store, part, scorer)
     stored = store.find(name)
     if stored is None:
         return None
@@ -100,5 +111,7 @@ def scorer_of(evaluation_key: str) -> str:
     return hashlib.sha256(evaluation_key.encode()).hexdigest()[:16]
 
 
-def _name_of(part: Part, scorer: str) -> str:
-    return f"{part.sha256}.{scorer}.npy"
+def _name_of(store: FrameStore, part: Part, scorer: str) -> str:
+    # Up to 0.4 vectors of JSON contexts were of another form of them, under the plain name.
+    has_json = not read_contexts(store, part, ["is_text"])["is_text"].all()
+    return f"{part.sha256}.{scorer}{'.json' if has_json else ''}.npy"

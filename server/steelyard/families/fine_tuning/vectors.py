@@ -9,7 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
-from steelyard.datasets.frames.vectors import contexts_of_part, store_vectors, stored_vectors
+from steelyard.datasets.frames.vectors import (
+    read_contexts,
+    rendered,
+    store_vectors,
+    stored_vectors,
+)
 from steelyard.datasets.versions import Manifest
 from steelyard.storage.frame_store import FrameStore
 from steelyard.trainer.task import VECTORS
@@ -22,7 +27,8 @@ def write_stored(folder: Path, store: FrameStore, manifest: Manifest, scorer: st
     for part in manifest.parts:
         stored = stored_vectors(store, part, scorer)
         if stored is not None:
-            vectors.update(zip(map(key_of, contexts_of_part(store, part)), stored, strict=True))
+            contexts = rendered(read_contexts(store, part))
+            vectors.update(zip(map(key_of, contexts), stored, strict=True))
     if vectors:
         write_vectors(folder / VECTORS, vectors)
 
@@ -32,6 +38,6 @@ def store_read(folder: Path, store: FrameStore, manifest: Manifest, scorer: str)
     read = read_vectors(folder / VECTORS)
     for part in manifest.parts if read else ():
         if stored_vectors(store, part, scorer) is None:
-            keys = [key_of(context) for context in contexts_of_part(store, part)]
+            keys = list(map(key_of, rendered(read_contexts(store, part))))
             if read.keys() >= set(keys):
                 store_vectors(store, part, scorer, np.stack([read[key] for key in keys]))
