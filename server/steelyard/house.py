@@ -43,6 +43,10 @@ class House:
     answers: bool = True
     #: Looks for jobs at once.
     wake: Callable[[], None] = lambda: None
+    #: Gets the process that runs jobs ready for one that is likely to come.
+    prepare: Callable[[], None] = lambda: None
+    #: Called when a job of that process has ended.
+    job_ends: list[Callable[[], None]] = field(default_factory=list)
     now: Callable[[], float] = time.time
     #: Columns of all rooms that name stored decisions.
     decisions: tuple[Column[Any], ...] = ()
@@ -89,9 +93,9 @@ class House:
 
     def tick(
         self, tick: Callable[[], None], *, name: str, failure: str, interval_s: float = 1.0
-    ) -> None:
+    ) -> Ticker:
         """Call something at once and after every interval, until this process ends."""
         explain = self.state.explain
-        self.close_at_end(
-            Ticker(tick, name=name, failure=failure, explain=explain, interval_s=interval_s)
-        )
+        ticker = Ticker(tick, name=name, failure=failure, explain=explain, interval_s=interval_s)
+        self.close_at_end(ticker)
+        return ticker

@@ -178,12 +178,15 @@ def test_a_caller_that_goes_away_disturbs_no_others(world: World) -> None:
 
 
 def test_load_returns_at_once(world: World) -> None:
+    states: list[Any] = []
+    world.models.on_loaded = lambda: states.append(world.models.states())
     world.loader.may_load.clear()
     world.models.load(ONE, ONE.artifact)
     world.models.load(ONE, ONE.artifact)
     assert world.models.states() == {"1": "loading"}
+    assert states == []
     world.loader.may_load.set()
-    wait_until(lambda: world.models.states() == {"1": "loaded"})
+    wait_until(lambda: states == [{"1": "loaded"}])
     assert world.loader.fetched == ["sha-1"]
 
 

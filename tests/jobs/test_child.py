@@ -50,6 +50,18 @@ def test_a_prepared_process_opens_nothing_before_it_is_started(tmp_path, started
     assert not list(tmp_path.iterdir())
 
 
+def test_a_process_starts_for_expected_work_and_its_lines_say_that_jobs_ended(started, monkeypatch):
+    monkeypatch.setattr("steelyard.jobs.child.MODULE", "this")  # it prints lines, and ends
+    ends = []
+    child = WorkerChild({})
+    child.start(lambda: False, lambda: ends.append(child))
+    assert started == []
+    child.expect()
+    wait_until(lambda: ends)
+    child.close()
+    assert len(started) == 1
+
+
 @pytest.mark.slow
 def test_a_server_that_prepares_runs_jobs_in_that_process(tmp_path, started):
     with open_home(tmp_path, prepares_jobs=True, jobs="on") as services:

@@ -57,7 +57,13 @@ def open_service(
         )
         house.add(operations)
         if settings.jobs == "on":
-            worker.start(functools.partial(house.state.read_now, rooms.has_jobs))
+
+            def on_job_end() -> None:
+                for call in house.job_ends:
+                    call()
+
+            has_jobs = functools.partial(house.state.read_now, rooms.has_jobs)
+            worker.start(has_jobs, on_job_end)
             house.close_at_end(worker)
         runtimes: list[JobRuntime] = []
 
@@ -66,7 +72,8 @@ def open_service(
             for runtime in runtimes:
                 runtime.wake()
 
-        rooms.open_all(dataclasses.replace(house, wake=wake))
+        prepare = worker.expect if settings.jobs == "on" else house.prepare
+        rooms.open_all(dataclasses.replace(house, wake=wake, prepare=prepare))
         for kind in rooms.job_kinds(in_server=True):
             runtime = JobRuntime(house.state, [house.open(kind.open)], look_s=_LOOK_S)
             runtimes.append(closing.enter_context(runtime))

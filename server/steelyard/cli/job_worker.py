@@ -1,7 +1,8 @@
 """``steelyard worker``, and the process that ``steelyard serve`` starts for its jobs.
 
 ``python -m steelyard.cli.job_worker``: the first line of standard input has the settings as JSON, every
-further one says that there is work, and its end says that the server is gone. It imports its modules
+further one says that there is work, and its end says that the server is gone. Each line of standard
+output says that a job has ended. It imports its modules
 before the first line, which comes once the server has opened its state. It ends by itself when there
 has been no job for a while.
 """
@@ -15,7 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -29,7 +30,7 @@ from steelyard.settings import InvalidSettingError, Settings, read_settings
 if TYPE_CHECKING:
     from steelyard.jobs.runtime import JobRuntime
 
-_STDIN = 0
+_STDIN, _STDOUT = 0, 1
 #: Seconds without a job after which a server's process ends and its memory is free.
 _IDLE_S = 120.0
 #: Seconds to wait for the process of a server that has just ended.
@@ -110,6 +111,7 @@ def main() -> int:
                 stopping.set()
 
             def on_ready(runtime: JobRuntime) -> None:
+                runtime.on_end = _report_end
                 threading.Thread(
                     target=listen, args=(runtime,), name="steelyard-lifeline", daemon=True
                 ).start()
@@ -119,6 +121,12 @@ def main() -> int:
         show_failure(error)
         return exit_status(error)
     return 0
+
+
+def _report_end() -> None:
+    """Notify the server that a job has ended, so that it looks at once."""
+    with suppress(OSError):  # the server is gone
+        os.write(_STDOUT, b"\n")
 
 
 def _lines() -> Iterator[str]:

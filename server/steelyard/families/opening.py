@@ -94,6 +94,7 @@ def open_families(
     tuning_rows: TuningRows,
     registry: ModelRegistry,
     artifacts: ArtifactStore,
+    tuned: TunedModels,
     judges: Judges,
 ) -> tuple[object, ...]:
     """Return the services of families and of their fine-tunes."""
@@ -106,12 +107,16 @@ def open_families(
         registry,
         tariff=Tariff.of(settings),
         judges=judges,
+        prepare=house.prepare,
     )
     datasets.register_reader(families.reader_of)
     datasets.register_families(dataset_of_family)
-    house.tick(
+    ticker = house.tick(
         families.tick, name="steelyard-lineage", failure="Could not update the lineage of models"
     )
+    # A model that was made, or has loaded, serves at once rather than at the next look.
+    house.job_ends.append(ticker.wake)
+    tuned.on_loaded = ticker.wake
     fine_tunes = FineTuneJobs(house, lineages, house.frames(FOLDER))
     bounds = FamilyBounds(lineages, writes, fine_tunes, datasets, artifacts)
     return writes, families, fine_tunes, bounds

@@ -7,6 +7,7 @@ free.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 
 from msgspec import UNSET, structs
@@ -67,6 +68,7 @@ class FamilyService:
         *,
         tariff: Tariff | None = None,
         judges: Judges | None = None,
+        prepare: Callable[[], None] = lambda: None,
     ) -> None:
         self._lineages = lineages
         self._writes = writes
@@ -74,6 +76,8 @@ class FamilyService:
         self._bases = bases
         self._tariff = tariff or Tariff()
         self._judges = judges
+        #: Gets the process that trains ready while a fine-tune is planned.
+        self._prepare = prepare
 
     async def start(self, write: Write, request: wire.StartFamily) -> Job:
         """Make a family and queue its first fine-tune."""
@@ -238,6 +242,7 @@ class FamilyService:
         origin = request.from_ or self._bases.default.name
         start = check_start(lineage, request.family, origin, self._lineages.view())
         self._check_connected(start.base, request.hyperparameters)
+        self._prepare()
         plan = await self._plans.plan(
             caller,
             TuningBasis(
@@ -271,6 +276,7 @@ class FamilyService:
         if basis.is_move:
             self._check_move(lineage, family, basis.base)
         self._check_connected(basis.base, request.hyperparameters)
+        self._prepare()
         plan = await self._plans.plan(
             caller, basis, version=version, hyperparameters=request.hyperparameters
         )

@@ -142,6 +142,8 @@ class TunedModels:
         self._threads = threads
         self._close_s = close_s
         self._clock = clock
+        #: Called when a model has loaded.
+        self.on_loaded: Callable[[], object] = lambda: None
         self._lock = threading.Lock()
         self._slots: dict[str, _Slot] = {}
         self._threads_running: set[threading.Thread] = set()
@@ -345,6 +347,7 @@ class TunedModels:
             slot.ready.set_result(hosted)
             if slot.is_let_go:
                 self._close_unused(slot)
+        self.on_loaded()
 
     def _open(self, slot: _Slot) -> HostedModel:
         model = slot.model

@@ -43,6 +43,8 @@ class WorkerChild:
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._settings = json.dumps(settings, default=str).encode() + b"\n"
+        self._on_job_end: Callable[[], object] = lambda: None
+        self._expects_work = False
         self._changed = threading.Event()
         self._stopping = threading.Event()
         self._process: subprocess.Popen[bytes] | None = None
@@ -60,8 +62,11 @@ class WorkerChild:
         """Start a process that gets ready meanwhile, and opens nothing before ``start``."""
         self._spawn()
 
-    def start(self, has_work: Callable[[], bool]) -> None:
-        """Look for work, now and from time to time."""
+    def start(
+        self, has_work: Callable[[], bool], on_job_end: Callable[[], object] = lambda: None
+    ) -> None:
+        """Look for work, now and from time to time; ``on_job_end`` is called when a job has ended."""
+        self._on_job_end = on_job_end
         self._send(self._settings)
         self._thread = threading.Thread(
             target=self._keep, args=(has_work,), name="steelyard-worker", daemon=True
@@ -71,6 +76,12 @@ class WorkerChild:
     def wake(self) -> None:
         """Look for work now."""
         self._changed.set()
+
+    def expect(self) -> None:
+        """Start a process for work that is likely to come; it ends if none does."""
+        if self.pid is None:
+            self._expects_work = True
+            self._changed.set()
 
     def close(self) -> None:
         """End the process; the next one takes up its job. A second call does nothing."""
@@ -98,7 +109,8 @@ class WorkerChild:
             try:
                 if self.pid is not None:
                     self._send(b"\n")
-                elif has_work():
+                elif self._expects_work or has_work():
+                    self._expects_work = False
                     self._start()
             except SteelyardError as error:
                 _log.warning("The jobs could not be looked at: %s", error.message)
@@ -122,10 +134,20 @@ class WorkerChild:
         self._process = subprocess.Popen(  # noqa: S603  # our own module
             [sys.executable, "-m", MODULE],
             stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
             start_new_session=True,
             env=child_environment(),
         )
+        threading.Thread(
+            target=self._listen, args=(self._process,), name="steelyard-job-ends", daemon=True
+        ).start()
+
+    def _listen(self, process: subprocess.Popen[bytes]) -> None:
+        """Read the lines of a process, one for each job that ended, until it is gone."""
+        assert process.stdout is not None  # noqa: S101
+        with process.stdout as lines:
+            for _ in lines:
+                self._on_job_end()
 
     def _send(self, line: bytes) -> None:
         """Send the settings, or an empty line, at which the process looks for work at once."""

@@ -64,6 +64,8 @@ class JobRuntime:
         self._look_s = look_s
         self._on_begin = on_begin
         self.work = {kind.name: kind for kind in work}
+        #: Called when a job has ended here.
+        self.on_end: Callable[[], object] = lambda: None
         self._run: Run | None = None
         self._work: Work | None = None  # whose run it is
         self._stop_asked_at: float | None = None
@@ -215,6 +217,7 @@ class JobRuntime:
             finally:
                 self._run = self._busy = None
                 self._changed.set()
+                self.on_end()
 
         self._busy = threading.Thread(target=do, name="steelyard-job", daemon=True)
         self._busy.start()

@@ -31,16 +31,23 @@ class Ticker:
         self._failure = failure
         self._interval_s = interval_s
         self._stopping = threading.Event()
+        self._woken = threading.Event()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
+
+    def wake(self) -> None:
+        """Call it now, or again once the call under way is done."""
+        self._woken.set()
 
     def close(self) -> None:
         """Stop, once the tick under way is done."""
         self._stopping.set()
+        self._woken.set()
         self._thread.join()
 
     def _run(self) -> None:
         while not self._stopping.is_set():
+            self._woken.clear()
             try:
                 self._tick()
             except Exception as error:  # noqa: BLE001  the next tick may work
@@ -49,4 +56,5 @@ class Ticker:
                     _log.warning("%s: %s", self._failure, explained.message)
                 else:
                     _log.exception("%s.", self._failure)
-            self._stopping.wait(self._interval_s)
+            if not self._stopping.is_set():
+                self._woken.wait(self._interval_s)

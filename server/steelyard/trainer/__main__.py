@@ -94,4 +94,7 @@ def _start_with_environment(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    status = main()
+    sys.stderr.flush()
+    # All is on the disk. Python would take its modules apart first, while the worker waits.
+    os._exit(status)
