@@ -7,20 +7,23 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
 from msgspec import Struct
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection, Row, func, select
 
 from steelyard.caller import Caller
+from steelyard.errors import QueueFullError, TenantQueueFullError
 from steelyard.house import House
 from steelyard.ids import new_id
 from steelyard.job_frame.store import JobStore
 from steelyard.jobs.store import status_once_stopped
 from steelyard.ledger.max_price import check_price
-from steelyard.operations import held_jobs
 from steelyard.operations.holds import require_credit
 from steelyard.operations.write import Write
 from steelyard.storage.pages import OrderedPage
 from steelyard.storage.rows import lock_account
 from steelyard.wire.jobs import UNFINISHED
+
+#: Seconds after which a full queue may have a place.
+_FULL_RETRY_S = 30.0
 
 Job = TypeVar("Job", bound=Struct)
 Page = TypeVar("Page", bound=Struct)
@@ -150,13 +153,21 @@ class JobQueue(Generic[Job, Page]):
 
     def check_room(self, connection: Connection, account_id: str, n_new: int = 1) -> None:
         """Refuse further jobs where as many as may be have not ended."""
-        if n_new > 0:
-            held_jobs.check_room(
-                connection,
-                self.jobs.table,
-                account_id,
-                self.jobs.noun.plural,
-                bound=self.bound.format(self._most_of_account),
-                most=self._most - n_new + 1,
-                most_of_account=self._most_of_account - n_new + 1,
+        if n_new == 0:
+            return
+        table, noun = self.jobs.table.c, self.jobs.noun.plural
+        of_account = func.count().filter(table.account_id == account_id)
+        n_unfinished, n_of_account = connection.execute(
+            select(func.count(), of_account).where(table.status.in_(UNFINISHED))
+        ).one()
+        if n_of_account + n_new > self._most_of_account:
+            raise TenantQueueFullError(
+                f"{n_of_account} {noun} of the account have not ended, and "
+                f"{self.bound.format(self._most_of_account)} may wait; ask again when some have.",
+                retry_after_s=_FULL_RETRY_S,
+            )
+        if n_unfinished + n_new > self._most:
+            raise QueueFullError(
+                f"The server's queue of {noun} is full; ask again after Retry-After.",
+                retry_after_s=_FULL_RETRY_S,
             )

@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Table, insert, select
+from sqlalchemy import ColumnElement, Connection, Row, Table, insert, select, update
 
 from steelyard.caller import Caller
 from steelyard.errors import NotFoundError
 from steelyard.jobs import store as jobs
 from steelyard.jobs.store import PendingJob
 from steelyard.model_use import ModelUse
-from steelyard.operations import held_jobs
+from steelyard.operations import holds
 from steelyard.storage.pages import OrderedPage, comes_after, newest_first
 from steelyard.wire.jobs import UNFINISHED, JobNoun
 from steelyard.wire.violations import show
@@ -33,7 +33,7 @@ class JobStore:
     table: Table
     #: What an error says to look at, where there is no such job.
     advice: str
-    #: Whether it has the columns of ``steelyard.operations.held_jobs``.
+    #: Whether it has the columns ``price_nano`` and ``charge``.
     is_priced: bool = True
     #: The columns with the models that a job uses, and whether it is cancelled where one is discarded.
     models: tuple[str, ...] = ()
@@ -43,7 +43,10 @@ class JobStore:
         self, connection: Connection, job_id: str, account_id: str | None = None
     ) -> Row[Any] | None:
         """Return a job; ``None`` when there is none, or it is not the account's."""
-        return held_jobs.find_job(connection, self.table, job_id, account_id)
+        where = [self.table.c.id == job_id]
+        if account_id is not None:
+            where.append(self.table.c.account_id == account_id)
+        return connection.execute(select(self.table).where(*where)).first()
 
     def require(self, connection: Connection, caller: Caller, job_id: str) -> Row[Any]:
         """Return a job of an account."""
@@ -109,18 +112,22 @@ class JobStore:
         route: str = "",
     ) -> None:
         """Add a job that waits, and hold its price."""
+        queued: dict[str, Any] = {"status": "queued", "generation": 1, "attempt": 1}
+        price_nano = values["price_nano"] if self.is_priced else 0
         if self.is_priced:
-            held_jobs.insert_job(
+            queued["charge"] = "reserved" if price_nano else "free"
+        connection.execute(insert(self.table), {**queued, **values})
+        if price_nano:
+            holds.hold(
                 connection,
-                self.table,
-                values,
+                _operation_id(values["id"]),
+                account_id=values["account_id"],
                 key_id=key_id,
                 route=route,
                 what=self.noun.kind.replace("_", " "),
+                amount_nano=price_nano,
+                at=values["created_at"],
             )
-        else:
-            queued = {"status": "queued", "generation": 1, "attempt": 1}
-            connection.execute(insert(self.table), {**queued, **values})
 
     def move(
         self,
@@ -133,17 +140,13 @@ class JobStore:
         **values: Any,
     ) -> bool:
         """Move a job to another status, and free its money where it fails or is cancelled."""
-        move = held_jobs.move if self.is_priced else jobs.move
-        return move(
-            connection,
-            self.table,
-            job_id,
-            status,
-            at=at,
-            only_if=only_if,
-            kind=self.noun.kind,
-            **values,
+        kind = self.noun.kind
+        moved = jobs.move(
+            connection, self.table, job_id, status, at=at, only_if=only_if, kind=kind, **values
         )
+        if moved and status in {"failed", "cancelled"}:
+            self.settle(connection, job_id, is_charged=False, at=at)
+        return moved
 
     def save(self, connection: Connection, job: PendingJob, *, at: float, **values: Any) -> bool:
         """Write how far a job is; returns whether the run still counted."""
@@ -180,9 +183,27 @@ class JobStore:
             updated_at=at,
             **values,
         )
-        if is_ours and self.is_priced:
-            held_jobs.settle(connection, self.table, job.id, is_charged=is_charged, at=at)
+        if is_ours:
+            self.settle(connection, job.id, is_charged=is_charged, at=at)
         return is_ours
+
+    def settle(self, connection: Connection, job_id: str, *, is_charged: bool, at: float) -> None:
+        """Charge a job's hold, or release it; nothing without a hold."""
+        row = self.find(connection, job_id) if self.is_priced else None
+        if row is None or row.charge != "reserved":
+            return
+        holds.settle(
+            connection,
+            _operation_id(job_id),
+            reserved_nano=row.price_nano,
+            amount_nano=row.price_nano if is_charged else 0,
+            at=at,
+        )
+        connection.execute(
+            update(self.table)
+            .where(self.table.c.id == job_id)
+            .values(charge="charged" if is_charged else "released")
+        )
 
     def finish(
         self,
@@ -202,3 +223,7 @@ class JobStore:
     def publish_success(self, connection: Connection, job: PendingJob) -> None:
         """Publish that a job succeeded."""
         jobs.publish_end(connection, self.noun.kind, job.id, job.account_id, "succeeded")
+
+
+def _operation_id(job_id: str) -> str:
+    return f"op_{job_id}"

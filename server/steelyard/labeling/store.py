@@ -11,7 +11,6 @@ from steelyard.job_frame.store import JobStore
 from steelyard.jobs.store import PendingJob
 from steelyard.labeling.tables import labeling_jobs, labeling_parts, labeling_sources
 from steelyard.labeling.wire import LABELING
-from steelyard.operations import held_jobs
 from steelyard.outbox.publishing import publish
 from steelyard.storage import State
 from steelyard.storage.frame_store import FrameStore
@@ -40,7 +39,7 @@ def erase_source(connection: Connection, source_id: str, at: float) -> None:
     """Delete a source and the teachers' answers; money that its jobs hold is freed."""
     of_source = labeling_jobs.c.source_id == source_id
     for job_id in connection.execute(select(labeling_jobs.c.id).where(of_source)).scalars().all():
-        held_jobs.settle(connection, labeling_jobs, job_id, is_charged=False, at=at)
+        JOBS.settle(connection, job_id, is_charged=False, at=at)
     erased = select(labeling_jobs.c.id).where(of_source)
     connection.execute(delete(labeling_parts).where(labeling_parts.c.job_id.in_(erased)))
     connection.execute(
