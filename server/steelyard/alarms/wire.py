@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 from steelyard.alarms.budget import FALSE_ALARMS, GoldenWatch, Watch
 from steelyard.alarms.golden_wire import GoldenRows, GoldenState
 from steelyard.wire.measures import Measure
-from steelyard.wire.queries import MAX_PAGE, CursorPage, NextCursor, PageSize
+from steelyard.wire.queries import CursorPage, PageQuery
 
 AlarmState = Literal["raised", "acknowledged", "cleared"]
 ReferenceKind = Literal["evaluation", "window"]
@@ -114,7 +114,7 @@ class AlarmRules(Struct, frozen=True, kw_only=True):
     ] = []
 
 
-class AlarmsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class AlarmsQuery(PageQuery, frozen=True, kw_only=True):
     """Which alarms, and which page of them."""
 
     state: Annotated[
@@ -122,8 +122,6 @@ class AlarmsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
         Meta(description="Those in one of these states; repeated, or separated by commas."),
     ] = []
     model: _Model | None = None
-    limit: Annotated[PageSize, Meta(description="Alarms of a page.")] = MAX_PAGE
-    cursor: NextCursor = None
 
 
 class DecisionsBehind(Struct, frozen=True, kw_only=True):

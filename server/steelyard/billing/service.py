@@ -22,6 +22,7 @@ from steelyard.ledger.store import available, balances_of
 from steelyard.operations.idempotency import KeyedWrites
 from steelyard.operations.write import Write
 from steelyard.storage import State
+from steelyard.wire.queries import PageQuery
 
 #: Lines of the ledger that are read at a time.
 _CSV_LINES = 1_000
@@ -124,7 +125,7 @@ class PurchaseService:
             yield serializers.csv_lines(lines)
             before = lines[-1].id
 
-    async def purchases(self, caller: Caller, query: wire.PurchasesQuery) -> wire.PurchasePage:
+    async def purchases(self, caller: Caller, query: PageQuery) -> wire.PurchasePage:
         """Return a page of an account's purchases, the newest first."""
         account_id = self._reading(caller)
 

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from steelyard.billing.states import PurchaseState
-from steelyard.wire.queries import MAX_PAGE, CursorPage, NextCursor, PageSize
+from steelyard.wire.queries import CursorPage, PageQuery
 
 Usd = Annotated[str, Meta(pattern=r"^-?[0-9]+(\.[0-9]+)?\Z", description="Exact decimal text.")]
 #: An amount that a request names.
@@ -158,18 +158,9 @@ class ReceivedEvent(Struct, frozen=True, kw_only=True):
     outcome: Literal["applied", "ignored", "waiting", "parked", "cleared"]
 
 
-class PurchasesQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Which page of the purchases."""
-
-    limit: Annotated[PageSize, Meta(description="Purchases of a page.")] = MAX_PAGE
-    cursor: NextCursor = None
-
-
-class TransactionsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class TransactionsQuery(PageQuery, frozen=True, kw_only=True):
     """Which page of the ledger, or all of it."""
 
-    limit: Annotated[PageSize, Meta(description="Lines of a page.")] = MAX_PAGE
-    cursor: NextCursor = None
     format: Annotated[
         Literal["json", "csv"], Meta(description="`csv` is the whole ledger, not a page.")
     ] = "json"

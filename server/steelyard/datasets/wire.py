@@ -28,11 +28,9 @@ from steelyard.wire.limits import MAX_DECISIONS
 from steelyard.wire.methods import Method
 from steelyard.wire.queries import (
     MAX_NUMBER,
-    MAX_PAGE,
     CursorPage,
     ExportedAs,
-    NextCursor,
-    PageSize,
+    PageQuery,
 )
 from steelyard.wire.schemas import SINGLE_LINE
 from steelyard.wire.shown import Framed, Shown
@@ -382,12 +380,10 @@ class AddRowsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     family: str | None = None
 
 
-class DatasetsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class DatasetsQuery(PageQuery, frozen=True, kw_only=True):
     """Which page of the account's datasets."""
 
     archived: Annotated[bool, Meta(description="Archived datasets instead of the others.")] = False
-    limit: Annotated[PageSize, Meta(description="Datasets of a page.")] = MAX_PAGE
-    cursor: NextCursor = None
 
 
 class VersionQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -10,7 +10,7 @@ from steelyard.datasets.wire import Version
 from steelyard.decisions.wire import MAX_ACTIONS, Name
 from steelyard.evaluations.frontier_wire import FrontierMeasure
 from steelyard.evaluations.wire import DEFAULT_RECORDS, MAX_RECORDS, EvaluationStatus
-from steelyard.wire.queries import MAX_PAGE, ExportedAs, NextCursor, OneOf, PageSize
+from steelyard.wire.queries import ExportedAs, OneOf, PageQuery
 
 RecordOrder = Literal["row", "loss", "surest", "least_sure"]
 
@@ -34,12 +34,10 @@ class CreateEvaluation(Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     ]
 
 
-class EvaluationsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class EvaluationsQuery(PageQuery, frozen=True, kw_only=True):
     """Which of a dataset's evaluations, and which page of them."""
 
     dataset_id: Annotated[str, Meta(min_length=1, max_length=64, description="Id of the dataset.")]
-    limit: Annotated[PageSize, Meta(description="Evaluations of a page.")] = MAX_PAGE
-    cursor: NextCursor = None
     status: OneOf[EvaluationStatus] = []
 
 

@@ -15,7 +15,7 @@ from steelyard.families.wire import Charge, ContinueRows, JobOutcome, JobStatus
 from steelyard.wire.jobs import JobNoun, JobStep, JobSummary, summary_of
 from steelyard.wire.methods import Method
 from steelyard.wire.origins import LabelledBy
-from steelyard.wire.queries import MAX_PAGE, CursorPage, NextCursor, OneOf, PageSize
+from steelyard.wire.queries import CursorPage, OneOf, PageQuery
 from steelyard.wire.shown import Framed, Shown
 from steelyard.wire.training import CurvePoint, HeadsKind, Phase
 
@@ -223,7 +223,7 @@ class FineTuneEstimate(Struct, frozen=True, kw_only=True):
     warnings: Warnings = UNSET
 
 
-class JobsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class JobsQuery(PageQuery, frozen=True, kw_only=True):
     """Which page of the account's fine-tunes."""
 
     status: OneOf[JobStatus] = []
@@ -231,8 +231,6 @@ class JobsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         Annotated[str, Meta(min_length=1, max_length=64)] | None,
         Meta(description="Only those that train on this dataset."),
     ] = None
-    limit: Annotated[PageSize, Meta(description="Fine-tunes of a page.")] = MAX_PAGE
-    cursor: NextCursor = None
 
 
 class JobRecordsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

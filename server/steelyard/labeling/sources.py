@@ -25,6 +25,7 @@ from steelyard.operations.write import Write, payload_sha256
 from steelyard.waiting import PASSES
 from steelyard.wire.decoding import decoder_of
 from steelyard.wire.filling import filled
+from steelyard.wire.queries import PageQuery
 from steelyard.wire.violations import Violations, show
 
 _decode_receipt = decoder_of(InputReceipt).decode
@@ -74,7 +75,7 @@ class LabelingSources:
 
         return await self._writes.once(write, work, window_s=SECONDS_A_DAY)
 
-    async def page(self, caller: Caller, query: wire.PageQuery) -> wire.LabelingSourcePage:
+    async def page(self, caller: Caller, query: PageQuery) -> wire.LabelingSourcePage:
         """Return a page of the account's sources, the newest first."""
         page = await self._state.read(
             lambda connection: rows.page_of_sources(

@@ -15,7 +15,12 @@ from steelyard.labeling.judging import Targets, Weighting
 from steelyard.wire.jobs import JobNoun, JobStep, JobSummary, summary_of
 from steelyard.wire.limits import ROW_LIMITS
 from steelyard.wire.measures import Measure
-from steelyard.wire.queries import MAX_NUMBER, MAX_PAGE, CursorPage, NextCursor, OneOf, PageSize
+from steelyard.wire.queries import (
+    MAX_NUMBER,
+    CursorPage,
+    OneOf,
+    PageQuery,
+)
 from steelyard.wire.shown import Shown
 
 LabelingStatus = Literal[
@@ -143,18 +148,9 @@ class DeletedSource(Struct, frozen=True, kw_only=True):
     deleted: Literal[True] = True
 
 
-class PageQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Which page of sources."""
-
-    limit: Annotated[PageSize, Meta(description="Sources of a page.")] = MAX_PAGE
-    cursor: NextCursor = None
-
-
-class LabelingQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class LabelingQuery(PageQuery, frozen=True, kw_only=True):
     """Which jobs, and which page of them."""
 
-    limit: Annotated[PageSize, Meta(description="Jobs of a page.")] = MAX_PAGE
-    cursor: NextCursor = None
     status: OneOf[LabelingStatus] = []
 
 

@@ -13,7 +13,7 @@ from steelyard.datasets.wire import Version
 from steelyard.decisions.wire import Name
 from steelyard.maps.progress import MapProgress
 from steelyard.wire.jobs import JobNoun, JobStep, JobSummary, summary_of
-from steelyard.wire.queries import MAX_PAGE, CursorPage, NextCursor, PageSize
+from steelyard.wire.queries import CursorPage, PageQuery
 from steelyard.wire.shown import Shown
 
 MapStatus = Literal["queued", "running", "cancelling", "succeeded", "failed", "cancelled"]
@@ -57,12 +57,10 @@ class CreateMap(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     ] = None
 
 
-class MapsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class MapsQuery(PageQuery, frozen=True, kw_only=True):
     """Which page of the account's maps."""
 
     dataset_id: Annotated[_Id | None, Meta(description="Only those of this dataset.")] = None
-    limit: Annotated[PageSize, Meta(description="Maps of a page.")] = MAX_PAGE
-    cursor: NextCursor = None
 
 
 class MapValuesQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -16,8 +16,9 @@ from steelyard.job_frame.routes import job_routes
 from steelyard.models.judge_setup import JudgeSetup
 from steelyard.models.qualifications import Qualifications
 from steelyard.models.route_setup import RouteSetup
-from steelyard.models.setup_wire import ModelSetup, ModelSetupPage, ModelSetupsQuery
+from steelyard.models.setup_wire import ModelSetup, ModelSetupPage
 from steelyard.models.setups import ModelSetups
+from steelyard.wire.queries import PageQuery
 
 
 def check_operator(call: Call) -> None:
@@ -60,7 +61,7 @@ JUDGE_ROUTES = (
         tag="models",
         job=ModelSetup,
         page=ModelSetupPage,
-        query=ModelSetupsQuery,
+        query=PageQuery,
         summaries=(
             "Page the account's downloads, checks, calibrations and fits of models, the newest first.",
             "Return a setup of a model: how far it is.",

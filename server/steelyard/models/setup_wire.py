@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 
 from steelyard.models.judge_wire import TaskKind
 from steelyard.wire.jobs import JobNoun, JobStep, JobSummary, summary_of
-from steelyard.wire.queries import MAX_PAGE, CursorPage, NextCursor, PageSize
+from steelyard.wire.queries import CursorPage
 from steelyard.wire.shown import Shown
 
 SETUP = JobNoun(
@@ -61,10 +61,3 @@ class ModelSetup(Shown, Struct, frozen=True, kw_only=True):
 
 class ModelSetupPage(CursorPage[ModelSetup], frozen=True):
     """A page of setups, newest first."""
-
-
-class ModelSetupsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Which page of the account's setups."""
-
-    limit: Annotated[PageSize, Meta(description="Setups of a page.")] = MAX_PAGE
-    cursor: NextCursor = None

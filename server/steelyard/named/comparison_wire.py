@@ -11,7 +11,7 @@ from steelyard.evaluations.wire import Change
 from steelyard.named.wire import AliasName, DecisionName, VersionNumber
 from steelyard.wire.jobs import JobNoun, JobStep, JobSummary, summary_of
 from steelyard.wire.measures import Measure
-from steelyard.wire.queries import MAX_PAGE, CursorPage, NextCursor, PageSize
+from steelyard.wire.queries import CursorPage, PageQuery
 
 Verdict = Literal["passed", "refused", "inconclusive"]
 ComparisonStatus = Literal["queued", "running", "cancelling", "succeeded", "failed", "cancelled"]
@@ -262,12 +262,10 @@ class NamedComparison(Struct, frozen=True, kw_only=True):
         )
 
 
-class ComparisonsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class ComparisonsQuery(PageQuery, frozen=True, kw_only=True):
     """Which page of the account's comparisons."""
 
     decision: Annotated[DecisionName | None, Meta(description="Of one named decision.")] = None
-    limit: Annotated[PageSize, Meta(description="Comparisons of a page.")] = MAX_PAGE
-    cursor: NextCursor = None
 
 
 class ComparisonPage(CursorPage[NamedComparison], frozen=True):

@@ -25,6 +25,7 @@ from steelyard.outbox.publishing import publish
 from steelyard.storage import State
 from steelyard.storage.rows import lock_account
 from steelyard.wire.decoding import convert
+from steelyard.wire.queries import PageQuery
 from steelyard.wire.violations import BODY
 
 MAX_DECISIONS = 1_000
@@ -179,9 +180,7 @@ class NamedDecisions:
 
         return await self._state.read(read)
 
-    async def versions(
-        self, caller: Caller, name: str, query: wire.NamedPageQuery
-    ) -> wire.NamedVersionPage:
+    async def versions(self, caller: Caller, name: str, query: PageQuery) -> wire.NamedVersionPage:
         """Return a page of versions."""
 
         def read(connection: Connection) -> wire.NamedVersionPage:
@@ -193,9 +192,7 @@ class NamedDecisions:
 
         return await self._state.read(read)
 
-    async def history(
-        self, caller: Caller, name: str, query: wire.NamedPageQuery
-    ) -> wire.AliasMovePage:
+    async def history(self, caller: Caller, name: str, query: PageQuery) -> wire.AliasMovePage:
         """Return a page of the moves of its aliases."""
 
         def read(connection: Connection) -> wire.AliasMovePage:

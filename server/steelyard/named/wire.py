@@ -10,7 +10,7 @@ from steelyard.accounts.wire import StoreLimit
 from steelyard.decisions import rules_wire, wire
 from steelyard.wire.limits import MAX_DECISIONS
 from steelyard.wire.measures import Measure
-from steelyard.wire.queries import MAX_PAGE, CursorPage, NextCursor, PageSize
+from steelyard.wire.queries import CursorPage, PageQuery
 from steelyard.wire.schemas import SINGLE_LINE
 
 _Pattern = rf"^{wire.NAME_PATTERN}\Z"
@@ -247,21 +247,12 @@ class AliasMove(Struct, frozen=True, kw_only=True):
     overruled: Annotated[str | None, Meta(description="Why it was moved without a pass.")]
 
 
-class NamedDecisionsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class NamedDecisionsQuery(PageQuery, frozen=True, kw_only=True):
     """Which page of the account's named decisions."""
 
     archived: Annotated[
         bool | None, Meta(description="Only the archived, or only the others; the others.")
     ] = None
-    limit: Annotated[PageSize, Meta(description="Named decisions of a page.")] = MAX_PAGE
-    cursor: NextCursor = None
-
-
-class NamedPageQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The page of a named decision's versions or moves to return."""
-
-    limit: Annotated[PageSize, Meta(description="Entries of a page.")] = MAX_PAGE
-    cursor: NextCursor = None
 
 
 class NamedDecisionPage(CursorPage[NamedDecision], frozen=True):

@@ -16,7 +16,6 @@ from msgspec import Struct
 
 from steelyard.accounts.service import AccountService
 from steelyard.billing.service import PurchaseService
-from steelyard.billing.wire import PurchasesQuery
 from steelyard.caller import Caller
 from steelyard.datasets.row_service import DatasetRows
 from steelyard.datasets.service import DatasetService
@@ -32,7 +31,7 @@ from steelyard.people.export_tables import export_tables
 from steelyard.people.member_service import Members
 from steelyard.people.session_service import Sessions
 from steelyard.people.wire import AuditQuery
-from steelyard.wire.queries import ApiKeysQuery
+from steelyard.wire.queries import ApiKeysQuery, PageQuery
 
 T = TypeVar("T")
 
@@ -95,9 +94,7 @@ class AccountExports:
         )
         yield (
             "purchases.jsonl",
-            _lines(
-                lambda cursor: ask(self._purchases.purchases(caller, PurchasesQuery(cursor=cursor)))
-            ),
+            _lines(lambda cursor: ask(self._purchases.purchases(caller, PageQuery(cursor=cursor)))),
         )
         yield "ledger.csv", self._purchases.ledger_csv(caller)
         yield "decisions.jsonl", self._answers(caller)

@@ -24,6 +24,7 @@ from steelyard.people.session_service import session_of
 from steelyard.serving.registry import ModelRegistry
 from steelyard.storage import State
 from steelyard.wire.filling import filled
+from steelyard.wire.queries import PageQuery
 from steelyard.wire.violations import BODY
 
 
@@ -41,7 +42,7 @@ class Operator:
         self._writes = KeyedWrites(state)
         self._accounts, self._purchases, self._models = accounts, purchases, models
 
-    async def accounts(self, query: operator_wire.AccountsQuery) -> operator_wire.AccountEntryPage:
+    async def accounts(self, query: PageQuery) -> operator_wire.AccountEntryPage:
         """Return a page of every account."""
         find = functools.partial(
             self._accounts.page_accounts, limit=query.limit, cursor=query.cursor

@@ -8,14 +8,7 @@ from msgspec import Meta, Struct
 
 from steelyard.accounts.wire import WalletBalance
 from steelyard.billing.wire import ParkedNotice
-from steelyard.wire.queries import MAX_PAGE, CursorPage, NextCursor, PageSize
-
-
-class AccountsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Which page of the accounts."""
-
-    limit: Annotated[PageSize, Meta(description="Accounts of a page.")] = MAX_PAGE
-    cursor: NextCursor = None
+from steelyard.wire.queries import CursorPage
 
 
 class AccountEntry(Struct, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 
 from steelyard.decisions.wire import Name
 from steelyard.wire.jobs import JobNoun, JobStep, JobSummary, summary_of
-from steelyard.wire.queries import MAX_PAGE, CursorPage, NextCursor, OneOf, PageSize
+from steelyard.wire.queries import CursorPage, OneOf, PageQuery
 from steelyard.wire.shown import Shown
 
 TuningStatus = Literal["queued", "running", "cancelling", "succeeded", "failed", "cancelled"]
@@ -59,13 +59,11 @@ class ChangePromptTuning(Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     label_issues_dismissed: bool
 
 
-class PromptTuningQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class PromptTuningQuery(PageQuery, frozen=True, kw_only=True):
     """Which page of the account's prompt-tuning jobs."""
 
     status: OneOf[TuningStatus] = []
     dataset_id: Annotated[DatasetId | None, Meta(description="Only those on this dataset.")] = None
-    limit: Annotated[PageSize, Meta(description="Jobs of a page.")] = MAX_PAGE
-    cursor: NextCursor = None
 
 
 class TuningProgress(Struct, frozen=True, kw_only=True):

@@ -13,7 +13,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from steelyard.datasets.wire import MAX_PAGE_ROWS, DatasetName
 from steelyard.decisions.wire import Name
-from steelyard.wire.queries import MAX_NUMBER, MAX_PAGE, CursorPage, NextCursor, PageSize
+from steelyard.wire.queries import MAX_NUMBER, MAX_PAGE, CursorPage, PageQuery, PageSize
 from steelyard.wire.schemas import SINGLE_LINE
 
 DraftStatus = Literal["open", "sealed"]
@@ -129,7 +129,7 @@ class DraftPage(CursorPage[DraftSummary], frozen=True):
     """Drafts, newest first."""
 
 
-class DraftsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class DraftsQuery(PageQuery, frozen=True, kw_only=True):
     """Which drafts, and which page of them."""
 
     dataset_id: Annotated[
@@ -139,8 +139,6 @@ class DraftsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     status: Annotated[
         DraftStatus | None, Meta(description="Those that are so; all by default.")
     ] = None
-    limit: Annotated[PageSize, Meta(description="Drafts of a page.")] = MAX_PAGE
-    cursor: NextCursor = None
 
 
 class DeletedDraft(Struct, frozen=True, kw_only=True):

@@ -24,6 +24,7 @@ from steelyard.webhooks import wire
 from steelyard.webhooks.signing import new_secret
 from steelyard.webhooks.targets import RefusedTargetError, read_target
 from steelyard.wire.filling import filled
+from steelyard.wire.queries import PageQuery
 from steelyard.wire.violations import BODY
 
 MAX_WEBHOOKS = 20
@@ -77,7 +78,7 @@ class Webhooks:
 
         return await self._writes.once(write, make)
 
-    async def page(self, caller: Caller, query: wire.WebhooksQuery) -> wire.WebhookPage:
+    async def page(self, caller: Caller, query: PageQuery) -> wire.WebhookPage:
         """Return a page of the account's webhooks."""
         page = await self._state.read(
             lambda connection: rows.WEBHOOKS.page(

@@ -8,7 +8,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from steelyard.outbox.names import Event
 from steelyard.webhooks.targets import MAX_URL
-from steelyard.wire.queries import MAX_PAGE, CursorPage, NextCursor, OneOf, PageSize
+from steelyard.wire.queries import CursorPage, OneOf, PageQuery
 from steelyard.wire.schemas import SINGLE_LINE
 
 DeliveryStatus = Literal["waiting", "delivered", "failed"]
@@ -50,19 +50,10 @@ class ChangeWebhook(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     ] = False
 
 
-class WebhooksQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Which page of the account's webhooks."""
-
-    limit: Annotated[PageSize, Meta(description="Webhooks of a page.")] = MAX_PAGE
-    cursor: NextCursor = None
-
-
-class DeliveriesQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class DeliveriesQuery(PageQuery, frozen=True, kw_only=True):
     """Which deliveries, and which page of them."""
 
     status: OneOf[DeliveryStatus] = []
-    limit: Annotated[PageSize, Meta(description="Deliveries of a page.")] = MAX_PAGE
-    cursor: NextCursor = None
 
 
 class Webhook(Struct, frozen=True, kw_only=True):

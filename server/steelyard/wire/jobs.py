@@ -7,7 +7,7 @@ from typing import Annotated, Protocol
 
 from msgspec import Meta, Struct
 
-from steelyard.wire.queries import MAX_PAGE, CursorPage, NextCursor, OneOf, PageSize
+from steelyard.wire.queries import CursorPage, OneOf, PageQuery
 
 #: Statuses of a job that has not ended.
 UNFINISHED = ("queued", "running", "cancelling")
@@ -73,7 +73,7 @@ class JobSummaryPage(CursorPage[JobSummary], frozen=True):
     """A page of jobs of all kinds, newest first."""
 
 
-class AllJobsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class AllJobsQuery(PageQuery, frozen=True, kw_only=True):
     """Which page of the account's jobs of all kinds."""
 
     kind: Annotated[
@@ -81,8 +81,6 @@ class AllJobsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     ] = []
     status: OneOf[_Text] = []
     dataset_id: Annotated[_Text | None, Meta(description="Only those on this dataset.")] = None
-    limit: Annotated[PageSize, Meta(description="Jobs of a page.")] = MAX_PAGE
-    cursor: NextCursor = None
 
 
 class AnyJob(Protocol):

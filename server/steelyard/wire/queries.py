@@ -39,15 +39,20 @@ class CursorPage(Struct, Generic[Item], frozen=True, kw_only=True):
     next_cursor: str | None
 
 
+class PageQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Which page of a list."""
+
+    limit: Annotated[PageSize, Meta(description="The most entries of a page.")] = MAX_PAGE
+    cursor: NextCursor = None
+
+
 class NoQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Nothing: the query of a route that takes none."""
 
 
-class ApiKeysQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class ApiKeysQuery(PageQuery, frozen=True, kw_only=True):
     """Which page of the account's keys."""
 
     revoked: Annotated[
         bool | None, Meta(description="Revoked keys alone, or the others alone; both by default.")
     ] = None
-    limit: Annotated[PageSize, Meta(description="Keys of a page.")] = MAX_PAGE
-    cursor: NextCursor = None
