@@ -13,9 +13,9 @@ from msgspec import Raw, Struct
 
 from steelyard.datasets.wire import DEFAULT_FRACTION, AddRows, CreateDataset
 from steelyard.ledger.max_price import check_max_price
-from steelyard.wire.decoding import convert, decode
+from steelyard.wire.decoding import decode
 from steelyard.wire.json_values import check_json, decode_json
-from steelyard.wire.payloads import check_shape, open_payload, refuse_nul
+from steelyard.wire.payloads import check_shape, refuse_nul
 from steelyard.wire.violations import BODY, Violations
 
 Shape = TypeVar("Shape", bound=Struct)
@@ -125,12 +125,3 @@ def _check_parts(fields: Mapping[str, Any], violations: Violations) -> None:
 def _fraction(fields: Mapping[str, Any]) -> float:
     fraction = fields.get("evaluation_fraction")
     return DEFAULT_FRACTION if fraction is None else float(fraction)
-
-
-def read_change(value: object, shape: type[Shape]) -> Shape:
-    """Read a change of a dataset itself, or refuse it with everything that is wrong in it."""
-    violations = Violations()
-    fields = open_payload(value, shape, violations)
-    check_fields(fields, violations)
-    violations.raise_if_any()
-    return convert(fields, shape)

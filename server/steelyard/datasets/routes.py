@@ -10,7 +10,7 @@ from sanic import Request
 
 from steelyard import errors
 from steelyard.datasets import wire
-from steelyard.datasets.bodies import read_change
+from steelyard.datasets.bodies import check_fields
 from steelyard.datasets.from_feedback import FeedbackRows, read_rows_from_feedback
 from steelyard.datasets.from_feedback_wire import DatasetFromFeedback, RowsFromFeedback
 from steelyard.datasets.ingesting import read_sent
@@ -23,6 +23,7 @@ from steelyard.errors import TooManyRowsError
 from steelyard.exports import MEDIA_TYPES
 from steelyard.http.bodies import JSON, send_stream
 from steelyard.http.routing import KEY_ERRORS, REVIEWERS, Access, Call, Form, Handler, row
+from steelyard.wire.payloads import read_payload
 
 route = partial(row, access=Access.KEYED, tags=("datasets",))
 read = partial(route, roles=REVIEWERS)
@@ -205,7 +206,7 @@ ROUTES = (
         "PATCH /v1/datasets/{dataset}",
         DatasetService.rename,
         "Rename a dataset; nothing else changes.",
-        read=partial(read_change, shape=wire.RenameDataset),
+        read=partial(read_payload, shape=wire.RenameDataset, check=check_fields),
         errors=(*READ_ERRORS, *KEY_ERRORS),
     ),
     route(
@@ -219,7 +220,7 @@ ROUTES = (
         DatasetService.archive,
         "Put a dataset into the archive: it is read as before, and takes no new work.",
         request=wire.ArchiveDataset,
-        read=partial(read_change, shape=wire.ArchiveDataset),
+        read=partial(read_payload, shape=wire.ArchiveDataset, check=check_fields),
         may_be_empty=True,
         errors=(*READ_ERRORS, *KEY_ERRORS),
     ),
@@ -228,7 +229,7 @@ ROUTES = (
         DatasetService.restore,
         "Take a dataset out of the archive.",
         request=wire.RestoreDataset,
-        read=partial(read_change, shape=wire.RestoreDataset),
+        read=partial(read_payload, shape=wire.RestoreDataset, check=check_fields),
         may_be_empty=True,
         errors=(*READ_ERRORS, errors.PriceChangedError, *KEY_ERRORS),
     ),

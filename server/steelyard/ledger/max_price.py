@@ -10,8 +10,7 @@ from msgspec import Struct
 
 from steelyard.errors import PriceChangedError
 from steelyard.ledger.money import InvalidAmountError, from_usd, to_usd
-from steelyard.wire.decoding import convert
-from steelyard.wire.payloads import open_payload
+from steelyard.wire.payloads import read_payload
 from steelyard.wire.violations import BODY, Violations
 
 Body = TypeVar("Body", bound=Struct)
@@ -39,12 +38,4 @@ def check_max_price(fields: Mapping[str, Any], violations: Violations) -> None:
 
 def priced(shape: type[Body]) -> Callable[[object], Body]:
     """Return a reader of bodies that may have a maximum price."""
-    return functools.partial(_read_priced, shape=shape)
-
-
-def _read_priced(payload: object, shape: type[Body]) -> Body:
-    violations = Violations()
-    fields = open_payload(payload, shape, violations)
-    check_max_price(fields, violations)
-    violations.raise_if_any()
-    return convert(fields, shape)
+    return functools.partial(read_payload, shape=shape, check=check_max_price)

@@ -50,10 +50,16 @@ def open_payload(
     return fields
 
 
-def read_payload(payload: object, shape: type[Shape]) -> Shape:
-    """Return a request as its struct, where the struct says all there is to check."""
+def read_payload(
+    payload: object,
+    shape: type[Shape],
+    check: Callable[[dict[str, Any], Violations], None] | None = None,
+) -> Shape:
+    """Return a request as its struct; ``check`` notes the problems that the struct does not say."""
     violations = Violations()
     fields = open_payload(payload, shape, violations)
+    if check is not None:
+        check(fields, violations)
     violations.raise_if_any()
     return convert(fields, shape)
 
