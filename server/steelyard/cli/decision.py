@@ -343,7 +343,7 @@ def _show_version(
     for each in decision.shares:
         click.echo(printable(f"# {describe_share(each)}"))
     show_true_shares(week, "# last 7 days: ")
-    click.echo(_printable_lines(write_file(decision, version)))
+    click.echo("\n".join(map(printable, write_file(decision, version).splitlines())))
 
 
 def _describe_move(move: AliasMove) -> str:
@@ -352,8 +352,3 @@ def _describe_move(move: AliasMove) -> str:
         f"{move.alias} at {move.to_version} since {show_time(move.created_at)}, moved by "
         f"{move.moved_by}: {why if move.overruled else move.reason or move.verdict or 'no reason'}"
     )
-
-
-def _printable_lines(text: str) -> str:
-    """Return lines of text without the control characters that a terminal obeys."""
-    return "\n".join(map(printable, text.splitlines()))

@@ -26,7 +26,7 @@ from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
     from steelyard.client import Client
-    from steelyard.client.tables import Converted, Label, Mapping, Table
+    from steelyard.client.tables import Converted, Mapping, Table
     from steelyard.datasets.wire import Dataset
 
 #: Share of the rows of a file that may be left out, where no file for them is named.
@@ -386,8 +386,9 @@ def show_columns(made: Converted) -> None:
     lines = [f"  context  {', '.join(mapping.context)}"]
     for label in mapping.labels:
         outcomes = ", ".join(label.outcomes[:6]) + (" …" if len(label.outcomes) > 6 else "")
+        kind = "a yes or no decision each" if label.kind == "several" else label.kind
         lines.append(
-            f"  label    {label.column}: {label.question} ({_kind(label)}; "
+            f"  label    {label.column}: {label.question} ({kind}; "
             f"{len(label.outcomes)} outcomes: {outcomes})"
         )
         lines += [f"  note     {note}" for note in (label.case_note, label.note) if note]
@@ -405,10 +406,6 @@ def show_columns(made: Converted) -> None:
     if made.n_duplicates:
         lines.append(f"{made.n_duplicates:,} of them are there already, and are kept once.")
     show_read(table, lines, made.refused)
-
-
-def _kind(label: Label) -> str:
-    return "a yes or no decision each" if label.kind == "several" else label.kind
 
 
 def show_exported(made: Converted) -> None:

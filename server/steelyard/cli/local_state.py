@@ -142,7 +142,7 @@ def show_json(value: Any) -> None:
 
 def show_table(columns: Sequence[str], lines: Sequence[Sequence[object]]) -> None:
     """Print lines under their columns' names, as wide as they need."""
-    cells = [[_cell(value) for value in line] for line in lines]
+    cells = [["-" if value is None else printable(str(value)) for value in line] for line in lines]
     widths = [
         max(len(name), *(len(line[index]) for line in cells)) if cells else len(name)
         for index, name in enumerate(columns)
@@ -197,7 +197,3 @@ def show_time(at: float | None) -> str | None:
     if at is None:
         return None
     return f"{dt.datetime.fromtimestamp(at, dt.UTC):%Y-%m-%d %H:%M}"
-
-
-def _cell(value: object) -> str:
-    return "-" if value is None else printable(str(value))

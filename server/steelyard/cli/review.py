@@ -13,7 +13,7 @@ from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
     from steelyard.client import Client
-    from steelyard.review.duties_wire import Assignment, Assignments, MovedAssignment
+    from steelyard.review.duties_wire import Assignment, Assignments
     from steelyard.wire.measures import Measure
 
 _EPILOG = """\b
@@ -81,7 +81,8 @@ def assign(client: Client, review: str, reviewers: tuple[str, ...], **given: Any
 @click.option("--to", help="Reviewer who gets them. [default: none]")
 def move(client: Client, review: str, reviewer: str, *, to: str | None) -> Shown:
     """Hand the unfinished rows of REVIEWER to another, or take them away."""
-    return client.drafts.move_assigned(review, reviewer, to), _show_moved
+    moved = client.drafts.move_assigned(review, reviewer, to)
+    return moved, f"{moved.moved} rows moved, {moved.kept} stay."
 
 
 _show_reviews = table_of(
@@ -113,7 +114,3 @@ def _score_text(score: Measure | None) -> str | None:
 
     ends = interval_text(score.low, score.high, form=".2f", to=" to ")
     return f"{round(score.value * score.n)} of {score.n} ({ends})"
-
-
-def _show_moved(moved: MovedAssignment) -> None:
-    click.echo(f"{moved.moved} rows moved, {moved.kept} stay.")

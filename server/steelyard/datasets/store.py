@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Row, Select, delete, func, insert, select, update
+from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
 from steelyard.datasets.tables import dataset_versions, datasets
 from steelyard.datasets.versions import Manifest
@@ -89,7 +89,9 @@ def insert_dataset(connection: Connection, row: DatasetRow) -> None:
 def find_dataset(connection: Connection, account_id: str, dataset_id: str) -> DatasetRow | None:
     """Return a dataset of an account, a deleted one too."""
     row = connection.execute(
-        _select_datasets().where(datasets.c.account_id == account_id, datasets.c.id == dataset_id)
+        select(*(datasets.c[name] for name in _DATASET_FIELDS)).where(
+            datasets.c.account_id == account_id, datasets.c.id == dataset_id
+        )
     ).first()
     return None if row is None else _dataset(row)
 
@@ -240,10 +242,6 @@ def manifests(connection: Connection) -> Iterator[Manifest]:
 def live_files(connection: Connection) -> set[str]:
     """Return the hash of every file that some version needs."""
     return {name for manifest in manifests(connection) for name in manifest.files()}
-
-
-def _select_datasets() -> Select[Any]:
-    return select(*(datasets.c[name] for name in _DATASET_FIELDS))
 
 
 def _dataset(row: Row[Any]) -> DatasetRow:

@@ -14,7 +14,7 @@ from steelyard import errors
 from steelyard.calibration.agreement import share
 from steelyard.caller import Caller
 from steelyard.datasets.access import require_dataset, require_version
-from steelyard.datasets.version_service import Labels, StoredExample
+from steelyard.datasets.version_service import StoredExample
 from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites
 from steelyard.operations.write import Write
 from steelyard.review import store as rows
@@ -170,7 +170,8 @@ class DraftAssignments:
         known = self._drafts.originals(draft, list(answers))
         right: dict[str, list[bool]] = {}
         for row, given in answers.items():
-            outcomes = _outcomes_of(known.rows[row][1].labels)
+            labels = known.rows[row][1].labels
+            outcomes = {name: max(each, key=each.__getitem__) for name, each in labels.items()}
             for each in given:
                 answer = known.outcomes_now(each.answer.outcomes)
                 right.setdefault(each.reviewer, []).append(answer == outcomes)
@@ -308,10 +309,6 @@ def _is_labelled(row: StoredExample) -> bool:
         max(labels.get(decision["id"], {}).values(), default=0) >= WHOLE
         for decision in row.decisions
     )
-
-
-def _outcomes_of(labels: Labels) -> dict[str, str]:
-    return {decision: max(values, key=values.__getitem__) for decision, values in labels.items()}
 
 
 def _names_of(caller: Caller, names: Sequence[str]) -> list[str]:

@@ -20,7 +20,6 @@ from steelyard.decision_log.archive.files import (
     GROUP_BYTES,
     GROUP_ROWS,
     ArchiveFiles,
-    WrittenFile,
 )
 from steelyard.decision_log.store import AnswerCriteria
 from steelyard.decision_log.tables import decision_archivings
@@ -104,11 +103,8 @@ class ArchiveRun(Run):
             if not writer.n_rows:
                 return False
             written = writer.adopt()
-        self._name(day, written)
-        return True
-
-    def _name(self, day: int, written: WrittenFile) -> None:
         self._keep(partial(rows.record_file, job=self.job, day=day, file=written))
+        return True
 
     def _clear(self, sha256: str) -> None:
         """Remove the rows of a file, once the file is verified."""

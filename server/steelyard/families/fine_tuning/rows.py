@@ -133,7 +133,7 @@ class TuningRows:
         if not counted or at is None:
             return growth
         manifest = at.manifest if ahead is None else ahead
-        before = _manifest_of(trained)
+        before = None if trained is None else trained.manifest
         changes = changes_of(manifest, before)
         evaluation = await self._count(manifest, before, basis.method, elsewhere)
         lineage = self._lineage(changes, evaluation, is_move=basis.is_move)
@@ -432,10 +432,6 @@ def _tell(lineage: JobLineage) -> ContinueRows:
         earlier=lineage.earlier_training,
         evaluation=lineage.new_evaluation + lineage.earlier_evaluation,
     )
-
-
-def _manifest_of(row: VersionRow | None) -> Manifest | None:
-    return None if row is None else row.manifest
 
 
 def _find_versions(

@@ -313,7 +313,8 @@ class FineTuneRun(Run):
         """Add events for the trainer's reports since the last look."""
         for report in file.read():
             self._note(report, telling)
-            self._furthest = max(self._furthest, _place_of(report))
+            place = _PHASES.index(report.phase) + fraction_of(report)
+            self._furthest = max(self._furthest, place)
 
     def _note(self, report: Progress, telling: Telling) -> None:
         """Take a report as the newest, and add its events."""
@@ -456,8 +457,3 @@ class FineTuneRun(Run):
         model = model_of(job, 0, result.gate, result.heldout, self._work.now())
         timed = model if is_stored else None
         return held_out.make(job, self.job.account_id, at, sha256, records, timed)
-
-
-def _place_of(report: Progress) -> float:
-    """Return how far a trainer is, as a number that grows."""
-    return _PHASES.index(report.phase) + fraction_of(report)
