@@ -29,7 +29,7 @@ from steelyard.datasets.definitions import fingerprints_by_id
 from steelyard.datasets.service import DatasetService
 from steelyard.datasets.tasks import fingerprint
 from steelyard.decisions.named import MODEL_PREFIX, PRODUCTION
-from steelyard.decisions.validation import read_request
+from steelyard.decisions.validation import decisions_of
 from steelyard.evaluations import predictions
 from steelyard.evaluations.measuring import MAX_MEASURED, SUPERVISION
 from steelyard.evaluations.models import EvaluatedModel, EvaluatedModels
@@ -223,9 +223,10 @@ class GoldenRowChecks:
         at = await self._datasets.dataset_at(caller, golden.dataset_id)
         definitions = await asyncio.to_thread(self._datasets.definitions, at)
         wordings = fingerprints_by_id(definitions)
-        decisions = read_request({"context": "", "decisions": version.decisions}).decisions
         other = [
-            each.id for each in decisions if fingerprint(each) not in wordings.get(each.id, ())
+            each.id
+            for each in decisions_of(version.decisions)
+            if fingerprint(each) not in wordings.get(each.id, ())
         ]
         if other:
             raise errors.InvalidReferenceError(

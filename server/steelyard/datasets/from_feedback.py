@@ -38,7 +38,7 @@ from steelyard.datasets.wire import AddRows, CreateDataset, Dataset
 from steelyard.decision_log.answers import StoredAnswers
 from steelyard.decision_log.store import AnswerCriteria, ObservedDecision, page_observed
 from steelyard.decision_log.withheld import describe_withheld, has_text
-from steelyard.decisions.validation import read_request
+from steelyard.decisions.validation import decisions_of
 from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites
 from steelyard.operations.write import Write
 from steelyard.storage import State
@@ -290,9 +290,8 @@ def _fingerprint(decision: bytes) -> bytes | None:
 
     Other services' forms of a request take more than rows do, such as an outcome ``abstain``.
     """
-    value = {"context": "", "decisions": [msgspec.json.decode(decision)]}
     try:
-        return fingerprint(read_request(value).decisions[0])
+        return fingerprint(decisions_of([msgspec.json.decode(decision)])[0])
     except errors.InvalidRequestError:
         return None
 

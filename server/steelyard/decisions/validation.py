@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import msgspec
+
 from steelyard.decisions.images import check_ids
 from steelyard.decisions.kinds import BINARY_NAMES, Decision, Outcomes
 from steelyard.decisions.policy import POLICY_FIELDS, read_policy
@@ -121,6 +123,12 @@ def read_request(
         explain=value.get("explain") or False,
         escalates=value.get("escalate") or False,
     )
+
+
+def decisions_of(sent: object) -> tuple[Decision, ...]:
+    """Return the decisions of a row or a version, which have no context: JSON, or its value."""
+    value = msgspec.json.decode(sent) if isinstance(sent, bytes | str) else sent
+    return read_request({"context": "", "decisions": value}).decisions
 
 
 def check_model_names(value: Mapping[str, Any], violations: Violations) -> None:

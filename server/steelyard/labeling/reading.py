@@ -13,7 +13,7 @@ from steelyard.datasets.lines import MAX_LINE_BYTES, split_lines
 from steelyard.datasets.rows import read_task
 from steelyard.datasets.tasks import Task
 from steelyard.decisions.tokens import TokenCounter, count_input_tokens
-from steelyard.decisions.validation import read_request
+from steelyard.decisions.validation import decisions_of
 from steelyard.errors import InvalidRequestError, Violation
 from steelyard.labeling.wire import SourceRowInput
 from steelyard.wire.json_values import check_json, decode_json
@@ -78,8 +78,7 @@ def decisions_json(decisions: list[dict[str, Any]]) -> str:
 
 def count_tokens(counter: TokenCounter, decisions: str) -> int:
     """Count the input tokens of decisions, as they are stored."""
-    request = read_request({"context": "", "decisions": decode_json(decisions.encode())})
-    return count_input_tokens(counter, "", request.decisions)
+    return count_input_tokens(counter, "", decisions_of(decisions))
 
 
 class _Reader:

@@ -26,8 +26,7 @@ from sqlalchemy import Connection, Row, Table
 from steelyard import errors
 from steelyard.asking.window import LOOK_S, RowResult, RowWindow
 from steelyard.datasets.version_service import LabelledRow
-from steelyard.decisions.kinds import Decision
-from steelyard.decisions.validation import read_request
+from steelyard.decisions.validation import decisions_of
 from steelyard.evaluations.models import EvaluatedModels
 from steelyard.evaluations.rows import ReadyRow, RowRenderer
 from steelyard.jobs.store import PendingJob
@@ -401,7 +400,7 @@ class LabelingRun(Run):
         self, row: Row[Any], teachers: Sequence[JobTeacher], judgments: Sequence[Judgment]
     ) -> Summary:
         n = len(teachers)
-        read = functools.lru_cache(_CACHED_TASKS)(_read_decisions)
+        read = functools.lru_cache(_CACHED_TASKS)(decisions_of)
         tasks = (
             read(msgspec.json.encode(labelled_row.decisions)) for labelled_row in self._stored(row)
         )
@@ -410,7 +409,3 @@ class LabelingRun(Run):
             for place, decisions in enumerate(tasks)
         )
         return summarize(judged, [teacher.name for teacher in teachers], row.weighting)
-
-
-def _read_decisions(sent: bytes) -> tuple[Decision, ...]:
-    return read_request({"context": "", "decisions": msgspec.json.decode(sent)}).decisions

@@ -12,7 +12,7 @@ from msgspec import Struct
 from steelyard.client import AsyncClient
 from steelyard.client.answers import DecideAnswer
 from steelyard.decisions.rules_wire import FieldValues
-from steelyard.decisions.validation import read_request
+from steelyard.decisions.validation import decisions_of
 from steelyard.decisions.wire import ABSTAIN
 from steelyard.errors import SteelyardError
 from steelyard.mcp.tools import ContextArgument, schema_of
@@ -64,7 +64,7 @@ async def ask_named(client: AsyncClient, tool: str, arguments: NamedArguments) -
 
 
 def _tool(decision: NamedDecision, version: NamedVersion) -> types.Tool:
-    questions = read_request({"context": "", "decisions": version.decisions}).decisions
+    questions = decisions_of(version.decisions)
     wording = " ".join(str(question.question) for question in questions)
     answer = schema_of(DecideAnswer)
     results: dict[str, Any] = {}

@@ -19,7 +19,7 @@ from steelyard.datasets.canonical import digest
 from steelyard.datasets.tasks import fingerprint
 from steelyard.decision_log.traffic import mean_of, proportion_of
 from steelyard.decisions.kinds import Decision
-from steelyard.decisions.validation import read_request
+from steelyard.decisions.validation import decisions_of
 from steelyard.models.qualification_wire import JudgeIdentity, Qualification
 from steelyard.scoring.entailment.folder import fingerprint as folder_fingerprint
 from steelyard.serving.connected.calibrating import LabelledAnswers
@@ -84,8 +84,7 @@ def wordings_of(rows: Iterable[Mapping[str, Any]]) -> list[str]:
 
 def wordings_by_id(decisions: Sequence[Any]) -> dict[str, str]:
     """Return the hash of each decision's wording, by its id."""
-    request = read_request({"context": "", "decisions": decisions})
-    return {decision.id: _wording_of(decision).hex() for decision in request.decisions}
+    return {decision.id: _wording_of(decision).hex() for decision in decisions_of(decisions)}
 
 
 def _wording_of(decision: Decision) -> bytes:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from steelyard.datasets.version_service import LabelledRow
 from steelyard.decisions.kinds import Decision
 from steelyard.decisions.rendering import render_context
-from steelyard.decisions.validation import read_request
+from steelyard.decisions.validation import decisions_of
 from steelyard.errors import ImagesNotSupportedError
 from steelyard.wire.violations import BODY
 
@@ -72,8 +72,7 @@ class AskedRows:
 
 def read_decision(sent: Any) -> Decision:
     """Return a stored decision without its policy and its guideline."""
-    decision = read_request({"context": "", "decisions": [sent]}).decisions[0]
-    return dataclasses.replace(decision, policy=None, guideline="")
+    return dataclasses.replace(decisions_of([sent])[0], policy=None, guideline="")
 
 
 def rows_asking(rows: Iterable[LabelledRow], decision: Decision) -> tuple[AskedRows, int]:

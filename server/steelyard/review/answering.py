@@ -15,8 +15,7 @@ from sqlalchemy import Connection
 from steelyard import errors
 from steelyard.calibration.agreement import DecisionVotes
 from steelyard.caller import Caller
-from steelyard.decisions.kinds import Decision
-from steelyard.decisions.validation import read_request
+from steelyard.decisions.validation import decisions_of
 from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites
 from steelyard.operations.write import Write
 from steelyard.recent import Recent
@@ -232,7 +231,7 @@ class BlindAnswers:
         }
         places = np.array(sorted(labelled), dtype=np.int64)
         tasks = decisions_at(self._store, draft.at.manifest, places) if len(places) else {}
-        read = functools.lru_cache(_CACHED_TASKS)(_read_decisions)
+        read = functools.lru_cache(_CACHED_TASKS)(decisions_of)
         votes: dict[str, DecisionVotes] = {}
         for row, task in tasks.items():
             for decision in read(task):
@@ -284,10 +283,6 @@ def _entries_of(
         )
         for place, body in enumerate(bodies, start=1)
     ]
-
-
-def _read_decisions(task: str) -> list[Decision]:
-    return list(read_request({"context": "", "decisions": msgspec.json.decode(task)}).decisions)
 
 
 def _refusal(field: str, message: str, kind: str) -> errors.InvalidRequestError:

@@ -18,7 +18,7 @@ import numpy as np
 
 from steelyard.decisions.kinds import Decision
 from steelyard.decisions.rendering import RenderedDecision, render_context, render_decision
-from steelyard.decisions.validation import read_request
+from steelyard.decisions.validation import decisions_of
 from steelyard.evaluations.measures.records import UnmeasurableError
 from steelyard.trainer.rows import TuningRow
 from steelyard.trainer.task import Group, RowCounts, TaskRow
@@ -116,9 +116,8 @@ def _lines(path: Path) -> Iterator[TaskRow]:
 
 
 def _read_decisions(sent: bytes) -> tuple[tuple[Decision, RenderedDecision], ...]:
-    request = read_request({"context": "", "decisions": msgspec.json.decode(sent)})
     # A policy chooses an action among probabilities, and a guideline is for people: no model learns them.
     plain = (
-        dataclasses.replace(decision, policy=None, guideline="") for decision in request.decisions
+        dataclasses.replace(decision, policy=None, guideline="") for decision in decisions_of(sent)
     )
     return tuple((decision, render_decision(decision)) for decision in plain)

@@ -21,7 +21,7 @@ from steelyard.datasets.versions import Part
 from steelyard.decisions.kinds import without_guidelines
 from steelyard.decisions.rendering import render_value
 from steelyard.decisions.tokens import TokenCounter, count_input_tokens
-from steelyard.decisions.validation import read_request
+from steelyard.decisions.validation import decisions_of
 from steelyard.errors import TokensCountingError
 from steelyard.recent import Recent
 from steelyard.storage.frame_store import FrameStore
@@ -116,9 +116,7 @@ class RowTokens:
     def _count(self, part: Part, counter: TokenCounter) -> Counts:
         @lru_cache(_CACHED_TASKS)
         def count_decisions(sent: str) -> int:
-            value = {"context": "", "decisions": msgspec.json.decode(sent)}
-            decisions = without_guidelines(read_request(value).decisions)
-            return count_input_tokens(counter, "", decisions)
+            return count_input_tokens(counter, "", without_guidelines(decisions_of(sent)))
 
         counts: list[int] = []
         with self._store.open(f"{part.sha256}.parquet") as file:
