@@ -17,7 +17,7 @@ from steelyard.cli.importing import command as import_command
 from steelyard.cli.importing import lines_of, rows_of
 from steelyard.cli.local_state import ThisMachine, show_table, state_options, table_of
 from steelyard.cli.nouns import Noun, Shown
-from steelyard.cli.options import FILE, NEW_FILE, UTC_TIME, origin_option, setting_option
+from steelyard.cli.options import FILE, NEW_FILE, origin_option, setting_option, stored_options
 from steelyard.cli.terminal import bytes_bar, printable
 
 if TYPE_CHECKING:
@@ -147,12 +147,7 @@ def add(
 @command.asks("from-feedback")
 @click.option("--name", help="Name of a new dataset; give it or --dataset.")
 @click.option("--dataset", help="The dataset to add to, as its next version.")
-@click.option(
-    "--since", type=UTC_TIME, help="Only decisions answered at this time of UTC or later."
-)
-@click.option("--until", type=UTC_TIME, help="Only decisions answered before this time of UTC.")
-@click.option("--model", help="Only decisions that this model, family or number answered.")
-@click.option("--named", help="Only those of this named decision, or of a version: triage@7.")
+@stored_options
 @click.option(
     "--decision", "decisions", multiple=True, help="Only the decision of this id; may be repeated."
 )

@@ -10,7 +10,7 @@ import click
 from steelyard.cli.exporting import ExportAs, export_options
 from steelyard.cli.local_state import show_rows
 from steelyard.cli.nouns import Noun, Shown
-from steelyard.cli.options import UTC_TIME, origin_option, together
+from steelyard.cli.options import origin_option, stored_options
 from steelyard.cli.shares_shown import WEEK_S, show_true_shares
 
 if TYPE_CHECKING:
@@ -32,20 +32,10 @@ def command() -> None:
     """Draw stored decisions to check, correct shares by the checks, and export them."""
 
 
-_window_options = together(
-    click.option(
-        "--since", type=UTC_TIME, help="Only those answered at this time of UTC or later."
-    ),
-    click.option("--until", type=UTC_TIME, help="Only those answered before this time of UTC."),
-    click.option("--model", help="Only those that this model, family or number answered."),
-    click.option("--named", help="Only those of this named decision, or of a version: triage@7."),
-)
-
-
 @command.asks("sample", "decision")
 @click.option("--rows", type=click.IntRange(1, 200), default=20, help="Answers to list, at most.")
 @click.option("--outcome", help="Draw by strata of the probability of this outcome, if it is rare.")
-@_window_options
+@stored_options
 def sample(
     client: Client,
     *,
@@ -87,7 +77,7 @@ def sample(
 @command.asks("shares")
 @click.option("--decision", help="Only the decision of this id.")
 @origin_option
-@_window_options
+@stored_options
 def shares(client: Client, *, since: float | None, **given: Any) -> Shown:
     """Print how often each outcome is true beside how often the model says it.
 
@@ -103,7 +93,7 @@ def _begin(since: float | None) -> float:
 
 
 @command.asks("export")
-@_window_options
+@stored_options
 @click.option("--decision", help="Only the decision of this id.")
 @click.option(
     "--feedback/--no-feedback",

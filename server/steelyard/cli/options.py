@@ -88,6 +88,15 @@ origin_option = click.option(
     type=ORIGINS,
     help="Only feedback of this origin; all but that of clicks and models when left out.",
 )
+#: Which stored decisions are meant.
+stored_options = together(
+    click.option(
+        "--since", type=UTC_TIME, help="Only those answered at this time of UTC or later."
+    ),
+    click.option("--until", type=UTC_TIME, help="Only those answered before this time of UTC."),
+    click.option("--model", help="Only those that this model, family or number answered."),
+    click.option("--named", help="Only those of this named decision, or of a version: triage@7."),
+)
 
 
 def read_usd(text: str, name: str) -> int:
