@@ -397,7 +397,7 @@ def _check_ranges(query: wire.DecisionLogFilter) -> None:
 
 
 def _check_window(
-    query: wire.DecisionSummaryQuery | wire.DecisionSeriesQuery,
+    query: wire.DecisionSummaryQuery,
     since: float,
     until: float,
     most: int,

@@ -326,21 +326,16 @@ class DecisionSummary(Struct, frozen=True, kw_only=True):
     ]
 
 
-class DecisionSeriesQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class DecisionSeriesQuery(DecisionSummaryQuery, frozen=True, kw_only=True):
     """The stored answers to draw over time."""
 
     since: Annotated[
         Time | None, Meta(description="Answered at this time or later; a day before `until`.")
     ] = None
-    until: Annotated[Time | None, Meta(description="Answered before this time; now.")] = None
     bucket_s: Annotated[
         Annotated[int, Meta(ge=60, le=86_400)],
         Meta(description="Seconds of a point; the window has at most 240 of them."),
     ] = 3600
-    model: ModelFilter = None
-    named: NamedFilter = None
-    decision: Annotated[Text | None, Meta(description="Only decisions of this id.")] = None
-    by: FeedbackBy = None
 
 
 class SeriesOutcome(Struct, frozen=True, kw_only=True):
