@@ -91,9 +91,14 @@ def run(command: Sequence[str], *, text: str | None = None, timeout: float = 180
     # In a session of its own: Ctrl-C ends this script alone, which then takes everything down.
     try:
         done = subprocess.run(
-            command, input=text, capture_output=True, text=True, check=False, timeout=timeout,
+            command,
+            input=text,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=timeout,
             start_new_session=True,
-        )  # fmt: skip
+        )
     except subprocess.TimeoutExpired:
         raise FailedError(f"{' '.join(command)[:300]} took {timeout:g} s") from None
     if done.returncode:
@@ -205,10 +210,21 @@ def same_probabilities(place: Place, key: str) -> str:
     answers = {}
     for server in place.servers:
         printed = place.run_in(
-            server, "env", f"STEELYARD_API_KEY={key}", "steelyard", "decide", "--json",
-            "--url", "http://127.0.0.1:8420", "--context", CONTEXT,
-            "--kind", "binary", "--question", QUESTION["question"],
-        )  # fmt: skip
+            server,
+            "env",
+            f"STEELYARD_API_KEY={key}",
+            "steelyard",
+            "decide",
+            "--json",
+            "--url",
+            "http://127.0.0.1:8420",
+            "--context",
+            CONTEXT,
+            "--kind",
+            "binary",
+            "--question",
+            QUESTION["question"],
+        )
         [decision] = json.loads(printed)["decisions"].values()
         answers[server] = json.dumps(decision["probabilities"])
     check(len(set(answers.values())) == 1, f"servers answer apart: {answers}")
@@ -396,25 +412,55 @@ def clustered(files: Sequence[Path], engine: str, image: str) -> Iterator[Place]
                 Path(archive).unlink()
         ports = {"database": 5432, "store": 9000, "mail": 2525}
         kubectl(
-            "create", "-f", "-",
-            text=written([
-                MAIL_SECRET,
-                *(pod_of(name, services[name]) for name in STORES),
-                *({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name},
-                   "spec": {"selector": {"app": name}, "ports": [{"port": port}]}}
-                  for name, port in ports.items()),
-            ]),
-        )  # fmt: skip
+            "create",
+            "-f",
+            "-",
+            text=written(
+                [
+                    MAIL_SECRET,
+                    *(pod_of(name, services[name]) for name in STORES),
+                    *(
+                        {
+                            "apiVersion": "v1",
+                            "kind": "Service",
+                            "metadata": {"name": name},
+                            "spec": {"selector": {"app": name}, "ports": [{"port": port}]},
+                        }
+                        for name, port in ports.items()
+                    ),
+                ]
+            ),
+        )
         kubectl("wait", "--for=jsonpath={.status.phase}=Succeeded", "pod/bucket", "--timeout=300s")
         run(
-            ["helm", "--kube-context", f"kind-{NAME}", "install", "acme", str(CHART),
-             "--values", "-", "--wait", "--timeout", "10m"],
+            [
+                "helm",
+                "--kube-context",
+                f"kind-{NAME}",
+                "install",
+                "acme",
+                str(CHART),
+                "--values",
+                "-",
+                "--wait",
+                "--timeout",
+                "10m",
+            ],
             text=json.dumps(values),
-        )  # fmt: skip
+        )
         forward = subprocess.Popen(
-            [shutil.which("kubectl") or "kubectl", "--context", f"kind-{NAME}", "port-forward", "service/acme", f"{port}:8420"],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-        )  # fmt: skip
+            [
+                shutil.which("kubectl") or "kubectl",
+                "--context",
+                f"kind-{NAME}",
+                "port-forward",
+                "service/acme",
+                f"{port}:8420",
+            ],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
         yield Place(
             port,
             SERVERS,
@@ -473,9 +519,13 @@ def main() -> int:
     parser.add_argument("--engine", choices=("podman", "docker"), help="the program of containers")
     parser.add_argument("--image", help="an image to try; without it one is built")
     parser.add_argument(
-        "--override", type=Path, action="append", default=[], metavar="FILE",
+        "--override",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
         help="a compose file over the shipped one, such as with images that are here; repeat it",
-    )  # fmt: skip
+    )
     parser.add_argument(
         "--only", choices=TRIALS, action="append", help="try this alone; repeat it for another"
     )

@@ -96,6 +96,7 @@ def test_counts_outside_the_bounds_are_refused(count: int) -> None:
             {("outcomes", 1): "duplicate", ("outcomes", 2): "blank", ("outcomes", 3): "reserved"},
         ),
         ("single", [1, "1"], None, {("outcomes", 1): "duplicate"}),
+        ("single", ["a", "b\0"], None, {("outcomes", 1): "nul"}),
         (
             "single",
             {"a": 1, "": 2, "abstain": 3},

@@ -72,7 +72,13 @@ def test_more_than_64_decisions_are_refused() -> None:
 
 @pytest.mark.parametrize(
     ("id_", "type_"),
-    [("", "too_short"), ("i" * 129, "too_long"), ("\u2003", "blank"), (3, "wrong_type")],
+    [
+        ("", "too_short"),
+        ("i" * 129, "too_long"),
+        ("\u2003", "blank"),
+        ("a\0", "nul"),
+        (3, "wrong_type"),
+    ],
 )
 def test_ids_are_held_to_their_bounds(id_: Any, type_: str) -> None:
     found = violations_of(make_request_dict(make_decision_dict(id=id_)))

@@ -26,7 +26,6 @@ from steelyard.backups.copies import (
     BackupEntry,
     BackupError,
     BackupManifest,
-    decode_manifest,
     places_of,
     whole_copies,
 )
@@ -38,6 +37,7 @@ from steelyard.storage.home import make_home, sqlite_url
 from steelyard.storage.locks import is_in_use
 from steelyard.storage.migrate import HEAD, revision_of
 from steelyard.version import __version__
+from steelyard.wire.decoding import decode
 
 _FORMAT = 1
 _STATE, _FRAMES = "state.sqlite", "frames"
@@ -102,7 +102,7 @@ def find_backup(folder: Path) -> Path:
 def check_backup(copy: Path) -> BackupManifest:
     """Read every file of a copy and hold it against the manifest."""
     try:
-        manifest = decode_manifest((copy / MANIFEST).read_bytes())
+        manifest = decode((copy / MANIFEST).read_bytes(), BackupManifest)
     except (OSError, msgspec.DecodeError) as error:
         raise BackupError(f"{copy / MANIFEST} cannot be read; use another backup.") from error
     if manifest.format != _FORMAT:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import msgspec
 from msgspec import Struct
 
 from steelyard.settings import Settings, frames_url_of, home_of
@@ -37,9 +36,6 @@ class BackupManifest(Struct, frozen=True, kw_only=True):
     def n_bytes(self) -> int:
         """The size of all files."""
         return sum(entry.bytes for entry in self.files.values())
-
-
-decode_manifest = msgspec.json.Decoder(BackupManifest).decode
 
 
 def whole_copies(folder: Path) -> list[Path]:

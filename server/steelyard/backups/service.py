@@ -10,7 +10,7 @@ import msgspec
 from steelyard.backups.copies import (
     MANIFEST,
     BackupError,
-    decode_manifest,
+    BackupManifest,
     folder_of,
     places_of,
     whole_copies,
@@ -22,6 +22,7 @@ from steelyard.house import House
 from steelyard.models.setup_run import Outcome, SetupRun
 from steelyard.models.setups import ModelSetups
 from steelyard.settings import home_of
+from steelyard.wire.decoding import decode
 
 #: What a backup is of; no model or route can have this name.
 HOME = "the home"
@@ -69,7 +70,7 @@ class Backups:
         copies = []
         for copy in whole_copies(self._folder)[: -_MOST - 1 : -1]:
             try:
-                manifest = decode_manifest((copy / MANIFEST).read_bytes())
+                manifest = decode((copy / MANIFEST).read_bytes(), BackupManifest)
             except (OSError, msgspec.DecodeError):  # removed meanwhile, or damaged
                 continue
             copies.append(

@@ -23,7 +23,7 @@ from steelyard.decisions.rules import Rulebook
 from steelyard.decisions.wire import ABSTAIN, DecideRequest, Kind, NamedUse, Storing
 from steelyard.wire.json_values import decode_json
 from steelyard.wire.limits import MAX_DECISIONS, MAX_OUTCOMES, MIN_OUTCOMES
-from steelyard.wire.payloads import INLINE_BYTES, open_payload
+from steelyard.wire.payloads import HAS_NUL, INLINE_BYTES, open_payload
 from steelyard.wire.storing import StoreSetting
 from steelyard.wire.violations import BODY, Path, Violations, show
 
@@ -206,6 +206,9 @@ def _check_id(
         return
     if not id_.strip():
         violations.add(path, "is blank; give the decision a name.", "blank")
+    elif "\0" in id_:
+        # Feedback could not name it: PostgreSQL holds no NUL.
+        violations.add(path, *HAS_NUL)
     elif id_ in places:
         violations.add(
             path,
@@ -407,6 +410,8 @@ def _check_names(
     for name, step in zip(names, steps, strict=True):
         if not name.strip():
             predicate, type_ = "is a blank outcome; give it a name.", "blank"
+        elif "\0" in name:
+            predicate, type_ = HAS_NUL
         elif name == ABSTAIN:
             predicate, type_ = (
                 (

@@ -75,7 +75,7 @@ async def work_on(work: Callable[..., T], *what: object, is_long: bool) -> T:
 
 #: NUL as JSON has it (or a backslash before what looks like it), and what is wrong with it.
 _NUL = b"\\u0000"
-_HAS_NUL = ("has the character NUL (U+0000); send it without.", "nul")
+HAS_NUL = ("has the character NUL (U+0000); send it without.", "nul")
 #: What is wrong with a text by the pattern that it does not match.
 _FORMS = {
     SINGLE_LINE: "has a line feed or another control character; write it on one line.",
@@ -121,7 +121,7 @@ def refuse_nul(payload: bytes, value: object, struct: type[msgspec.Struct]) -> N
     if _NUL in payload:
         for path, text in _texts(value, _describe(struct), BODY):
             if "\0" in text:
-                violations.add(path, *_HAS_NUL)
+                violations.add(path, *HAS_NUL)
     violations.raise_if_any()
 
 
@@ -151,7 +151,7 @@ def read_texts(texts: list[str], annotated: Any, violations: Violations, path: P
     kinds = expected.types if isinstance(expected, inspect.UnionType) else (expected,)
     lists = [kind for kind in map(_unwrap, kinds) if isinstance(kind, inspect.ListType)]
     if any("\0" in text for text in texts):
-        violations.add(path, *_HAS_NUL)
+        violations.add(path, *HAS_NUL)
         return None
     try:
         return convert(texts if lists else texts[0], annotated, strict=False)
