@@ -23,7 +23,7 @@ from quality_tables import text_table
 
 from steelyard.cli.workbench import serving_workbench
 from steelyard.client import Client
-from steelyard_workbench.pages.map.chart import TITLE
+from steelyard_workbench.pages.map.map_view import TITLE
 from support.browser.browsing import find_chromium
 from workbench import client_of, find_dataset, served, told
 

@@ -134,7 +134,7 @@ VAGUE_WORDS = {
     "found": 5,
     "held": 31,
     "kept": 3,
-    "one": 6,
+    "one": 5,
     "said": 1,
     "told": 1,
     "wanted": 0,

@@ -28,7 +28,9 @@ def test_a_failed_gate_says_why_and_the_line_is_rolled_back(quiet_page):
     visit(page, "page=families")
     page.get_by_role("button", name="router", exact=True).click()
     expect(page.get_by_text("Did not pass the check")).to_be_visible()
-    expect(page.get_by_text("It is worse on new rows")).to_be_visible()
+    expect(
+        page.get_by_text("On the new rows its probabilities are worse than before.")
+    ).to_be_visible()
     page.get_by_role("button", name="All rows").click()
     expect(page.get_by_role("heading", name="Rows for the check")).to_be_visible()
     expect(page.get_by_text(re.compile(r"^1 to 10 of \d+$"))).to_be_visible()

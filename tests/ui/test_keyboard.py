@@ -143,7 +143,9 @@ def test_a_failed_gate_says_why_no_model_came_of_it_and_the_line_is_rolled_back(
     visit(page, "page=families")
     keyboard.press(page.get_by_role("button", name="router", exact=True))
     expect(page.get_by_text("Did not pass the check")).to_be_visible()
-    expect(page.get_by_text("It is worse on new rows")).to_be_visible()
+    expect(
+        page.get_by_text("On the new rows its probabilities are worse than before.")
+    ).to_be_visible()
     keyboard.press(page.get_by_role("button", name="All rows"))
     expect(page.get_by_text(re.compile(r"^1 to 10 of \d+$"))).to_be_visible()
     page.keyboard.press("j")

@@ -13,7 +13,7 @@ from support.browser.browsing import visit
 pytest.importorskip("panel", reason="needs the workbench extra")
 axe_sync = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe")
 
-from steelyard_workbench.pages.map import chart  # noqa: E402
+from steelyard_workbench.pages.map import map_view  # noqa: E402
 
 TEAM = {"id": "team", "question": "Which team?", "outcomes": ["money", "parcel"]}
 SAID = {"money": "my card was charged twice", "parcel": "the courier lost a box of mine"}
@@ -59,7 +59,7 @@ def dataset(server):
 @pytest.mark.slow
 def test_rows_are_laid_out_drawn_around_and_reviewed(quiet_page, server, dataset, monkeypatch):
     page = quiet_page
-    monkeypatch.setattr(chart, "_MOVING", 10)
+    monkeypatch.setattr(map_view, "_MOVING", 10)
     visit(page, f"page=datasets&dataset={dataset.id}")
     page.get_by_role("button", name=re.compile("^Details")).click()
     page.get_by_role("button", name="Map it").click()
@@ -85,7 +85,7 @@ def test_rows_are_laid_out_drawn_around_and_reviewed(quiet_page, server, dataset
     xs = sorted(points.x)[10:-10]
     _, cut = max((right - at, (at + right) / 2) for at, right in itertools.pairwise(xs))
     left = sorted(index for index, x in zip(points.index, points.x, strict=True) if x < cut)
-    (west, _), (south, north) = chart.span_of(points.x), chart.span_of(points.y)
+    (west, _), (south, north) = map_view.span_of(points.x), map_view.span_of(points.y)
     inside = 0.01 * (north - south)  # whole pixels, as a browser gives a place
     west, south, north = west + inside, south + inside, north - inside
     corners = [(west, south), (west, north), (cut, north), (cut, south), (west + inside, south)]

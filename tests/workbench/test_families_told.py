@@ -12,8 +12,8 @@ pytest.importorskip("panel", reason="needs the workbench extra")
 
 from steelyard.families.fine_tune_wire import FineTuneEstimate
 from steelyard_workbench.kit.session import Session
+from steelyard_workbench.pages.families.family_details import timeline_rows
 from steelyard_workbench.pages.families.page import FamiliesPage
-from steelyard_workbench.pages.families.timeline import timeline_rows
 from support.browser.shown_parts import buttons, texts
 from support.families.told_families import ESTIMATE, family_job, make_client, told_family, told_job
 

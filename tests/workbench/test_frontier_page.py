@@ -11,8 +11,8 @@ pytest.importorskip("panel", reason="needs the workbench extra")
 import panel as pn
 
 from steelyard.wire.measures import Measure
-from steelyard_workbench.pages.frontier.frontier import FrontierPanel
 from steelyard_workbench.pages.frontier.frontier_chart import frontier_chart
+from steelyard_workbench.pages.frontier.page import FrontierPanel
 from support.browser.shown_parts import press_in, texts
 
 

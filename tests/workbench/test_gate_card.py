@@ -8,8 +8,12 @@ import pytest
 pytest.importorskip("panel", reason="needs the workbench extra")
 
 from steelyard.evaluations.gate_wire import Gate
-from steelyard_workbench.pages.families.gate_card import HeldOutRequest, show_gate
-from steelyard_workbench.pages.families.number_line import Line, number_line
+from steelyard_workbench.pages.families.gate_card import (
+    HeldOutRequest,
+    Line,
+    number_line,
+    show_gate,
+)
 from steelyard_workbench.parts.families.verdicts import decisions_to_settle, verdict_of
 from support.browser.shown_parts import texts_of
 from support.families.family_data import gate, group

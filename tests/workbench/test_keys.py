@@ -54,7 +54,7 @@ def make_table(count=60, **given):
         lambda asked: TablePage(frame.slice(asked.offset, asked.limit), count),
         what="The rows",
         id_column="row",
-        titles={"row": "row", "text": "text"},
+        columns={"row": ("row", 140), "text": ("text", 140)},
         **given,
     )
 

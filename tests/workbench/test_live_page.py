@@ -27,8 +27,7 @@ from steelyard_workbench.kit.session import Session
 from steelyard_workbench.pages.live import feed as live_feed
 from steelyard_workbench.pages.live.feed import Feed
 from steelyard_workbench.pages.live.figures import show_details
-from steelyard_workbench.pages.live.page import LivePage
-from steelyard_workbench.pages.live.shadows import fetch_shadows, show_shadow
+from steelyard_workbench.pages.live.page import LivePage, fetch_shadows, show_shadow
 from steelyard_workbench.parts.live.view import AnswerFilter, View, from_text, to_text
 from support.browser.shown_parts import named, texts_of
 from support.servers.held_calls import HeldCall, until_done

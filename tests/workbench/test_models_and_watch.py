@@ -194,7 +194,7 @@ def test_a_route_is_fitted_from_lists_followed_and_removed(server):
     session.client = client
     section = Routes(session, Scope())
     asyncio.run(section.routes.refresh())
-    asyncio.run(section.form.refresh())
+    asyncio.run(section.making.refresh())
     assert "No combined models yet." in texts(section.__panel__())
     assert list(section.first.options) == ["cheap", "strong, 0.5 USD a million tokens"]
     press(section.__panel__(), "Combine them")

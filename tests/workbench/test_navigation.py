@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -34,13 +35,9 @@ class ForestPage(Page):
 
 def test_a_made_up_page_is_found_wherever_pages_are_listed(monkeypatch):
     app = App(make_client())
-    beside = navigation.make_page("webhooks", app.session)
-    monkeypatch.setattr(
-        sys.modules[type(beside).__module__], "ForestPage", ForestPage, raising=False
-    )
-    forest = navigation.PageEntry(
-        "forest", "Forest", "watch", "webhooks:ForestPage", frozenset({"owner"})
-    )
+    module = "steelyard_workbench.pages.forest.page"
+    monkeypatch.setitem(sys.modules, module, SimpleNamespace(ForestPage=ForestPage))
+    forest = navigation.PageEntry("forest", "Forest", "watch", frozenset({"owner"}))
     monkeypatch.setattr(navigation, "ENTRIES", (*navigation.ENTRIES, forest))
     assert navigation.entry_of("forest") is forest
     assert navigation.tabs_for(None, "alarms")[-1] is forest

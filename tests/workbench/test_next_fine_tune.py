@@ -15,7 +15,7 @@ from steelyard.families.fine_tune_wire import FineTuneEstimate
 from steelyard.models.wire import ModelList
 from steelyard_workbench.kit.components.confirmation import Confirmation
 from steelyard_workbench.kit.session import Session
-from steelyard_workbench.pages.families.next_fine_tune import NextFineTune
+from steelyard_workbench.pages.families.line_moves import NextFineTune
 from steelyard_workbench.pages.families.page import FamiliesPage
 from support.browser.shown_parts import texts
 from support.families.told_families import (

@@ -19,7 +19,7 @@ from steelyard_workbench.kit.components.mark_table import MarkTable
 from steelyard_workbench.kit.confirming import Confirming
 from steelyard_workbench.kit.paged import PagedTable
 from steelyard_workbench.kit.tasks import Scope
-from steelyard_workbench.pages.operator.server_state import show_models
+from steelyard_workbench.pages.operator.page import show_models
 from steelyard_workbench.parts.limits import show_limits
 from support.waiting import next_turn
 
@@ -35,7 +35,7 @@ def test_two_that_are_sensitive_at_once_have_one_dialog():
         confirm = Confirming(nobody)
         both = [asyncio.create_task(confirm._ask()) for _ in range(2)]
         await next_turn()
-        [shown] = confirm._place
+        [shown] = confirm._box
         confirm.shown.close(is_confirmed=is_confirmed)
         assert await asyncio.gather(*both) == [is_confirmed] * 2
         await until_done()

@@ -25,9 +25,9 @@ from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.states import empty
 from steelyard_workbench.kit.tasks import Scope
 from steelyard_workbench.pages.playground import page as playground
+from steelyard_workbench.pages.playground.answer import marked_context
 from steelyard_workbench.pages.playground.page import PlaygroundPage, show_answer
 from steelyard_workbench.pages.playground.reader_offer import ReaderOffer, is_guessed
-from steelyard_workbench.pages.playground.why import marked_context
 from support.browser.shown_parts import buttons, named, texts
 
 #: Seconds that a thread waits for what is sure to come.

@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 
-from steelyard_workbench.kit.poller import Poller
+from steelyard_workbench.kit.tasks import Poller
 from support.waiting import next_turn
 
 

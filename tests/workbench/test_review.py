@@ -591,7 +591,7 @@ def test_nothing_is_sealed_while_rows_are_in_conflict() -> None:
     desk.seal.ask()
     assert "1 edit is not part of the review yet." in texts(desk.seal)
     assert desk.seal.button.disabled
-    desk.steps.keep_theirs(desk.conflicts[0])
+    desk.steps.keep_theirs(desk.steps.conflicts[0])
     assert not desk.seal.button.disabled
 
 

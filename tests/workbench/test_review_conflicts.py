@@ -17,21 +17,21 @@ def test_a_row_edited_by_another_is_shown_beside_the_own_edit() -> None:
     desk, client = make_desk()
     client.drafts.by_other(0, "technical")
     press(desk, "choose 2")
-    [conflict] = desk.conflicts
+    [conflict] = desk.steps.conflicts
     shown = texts(conflict)
     assert "relabelled, team: technical, by Ada" in shown
     assert "team is shipping" in shown
     assert client.drafts.held[0].now.labels["team"] == {"technical": 1.0}
     desk.steps.keep_mine(conflict)
     assert client.drafts.held[0].now.labels["team"] == {"shipping": 1.0}
-    assert not desk.conflicts
+    assert not desk.steps.conflicts
 
 
 def test_theirs_can_be_kept() -> None:
     desk, client = make_desk()
     client.drafts.by_other(0, "technical")
     press(desk, "choose 2")
-    desk.steps.keep_theirs(desk.conflicts[0])
+    desk.steps.keep_theirs(desk.steps.conflicts[0])
     assert client.drafts.held[0].now.labels["team"] == {"technical": 1.0}
     assert desk.rows.rows[0].now.reviewer == "Ada"
     assert not desk.queue.unsent
@@ -42,11 +42,11 @@ def test_no_edit_of_a_row_overwrites_another_persons() -> None:
     client.drafts.by_other(0, "technical")
     client.drafts.by_other(0, "yes", decision="urgent")
     press(desk, "choose 2", "choose 2")  # shipping, and not urgent, as the row was shown
-    assert len(desk.conflicts) == 1  # the label of urgent is the one that was there
+    assert len(desk.steps.conflicts) == 1  # the label of urgent is the one that was there
     press(desk, "previous", "choose 2", "choose 1")
     theirs = {"team": {"technical": 1.0}, "urgent": {"yes": 1.0}}
     assert client.drafts.held[0].now.labels == theirs
-    for conflict in desk.conflicts:
+    for conflict in list(desk.steps.conflicts):
         desk.steps.keep_theirs(conflict)
     assert client.drafts.held[0].now.labels == theirs
 
@@ -58,7 +58,7 @@ def test_a_row_that_is_only_counted_is_not_one_that_was_seen() -> None:
     press(desk, "accept", "previous", "previous")  # the first row of the queue was counted by now
     assert desk.rows.current.row == 0
     press(desk, "choose 2")
-    [conflict] = desk.conflicts
+    [conflict] = desk.steps.conflicts
     assert client.drafts.held[0].now.labels["team"] == {"technical": 1.0}
     desk.steps.keep_mine(conflict)
     assert client.drafts.held[0].now.labels["team"] == {"shipping": 1.0}
@@ -71,7 +71,7 @@ def test_a_row_that_the_table_shows_is_shown_so_in_focus_too() -> None:
     desk.open_row(page.data[0])
     assert "3  technical  ✓ label" in texts(desk)
     press(desk, "choose 2")
-    assert not desk.conflicts
+    assert not desk.steps.conflicts
 
 
 def test_an_undo_takes_back_the_step_that_it_shows_and_no_other() -> None:
@@ -97,7 +97,7 @@ def test_a_refused_edit_is_not_undone_there() -> None:
     assert desk.rows.rows[1].now.reviewer == "Ada"
     assert desk.rows.current.row == 1
     assert "3  technical  ✓ label" in texts(desk)
-    assert not desk.conflicts  # what was taken back is not asked for
+    assert not desk.steps.conflicts  # what was taken back is not asked for
     press(desk, "undo")
     assert states(client)[:2] == ["untouched", "relabelled"]
 

@@ -13,8 +13,7 @@ import panel as pn
 
 from steelyard_workbench.kit.scheduling import schedule
 from steelyard_workbench.kit.session import Session
-from steelyard_workbench.pages.review.page import ReviewPage
-from steelyard_workbench.pages.review.picker import Picker
+from steelyard_workbench.pages.review.page import Picker, ReviewPage
 from support.review.desks import make_desk, texts
 from support.review.drafts_in_memory import FakeClient, make_row
 

@@ -63,12 +63,11 @@ from steelyard_workbench.kit.keys import (
     watched_on,
 )
 from steelyard_workbench.kit.page import Page
-from steelyard_workbench.kit.poller import Poller
 from steelyard_workbench.kit.problems import not_loaded, problem_of
 from steelyard_workbench.kit.scheduling import until_shown
 from steelyard_workbench.kit.session import IN_ADDRESS, Session
 from steelyard_workbench.kit.states import empty, failed, loading
-from steelyard_workbench.kit.tasks import Task, Write
+from steelyard_workbench.kit.tasks import Poller, Task, Write
 from steelyard_workbench.kit.theme import HEADING, ON_BAR, ON_PHONE, PAGE, PAGE_WIDTH, THEME_CONFIG
 
 _log = logging.getLogger(__name__)
@@ -184,12 +183,12 @@ class App:
 
     def _make_bar(self) -> list[Viewable]:
         """Return the buttons of the bar."""
-        out_button = pmui.Button(label="Sign out", variant="text", visible=False, **_ON_BAR)
-        out_button.on_click(self._out.on_event)
-        self._out_button = out_button
-        account_button = pmui.Button(label="Account", variant="outlined", visible=False, **_ON_BAR)
-        account_button.on_click(lambda _: self.accounts.open())
-        self.account_button = account_button
+        self._out_button = action_button(
+            "Sign out", self._out.on_event, variant="text", visible=False, **_ON_BAR
+        )
+        self.account_button = action_button(
+            "Account", lambda _: self.accounts.open(), visible=False, **_ON_BAR
+        )
         home_button = action_button(
             "Steelyard",
             lambda _: self.session.open("home"),
@@ -209,7 +208,8 @@ class App:
             align="center",
             stylesheets=[_WAYS_CSS],
         )
-        return [home_button, pn.layout.HSpacer(), account_button, self._ways, out_button]
+        middle = (pn.layout.HSpacer(), self.account_button, self._ways)
+        return [home_button, *middle, self._out_button]
 
     def _make_shell(self) -> pmui.Page:
         """Return the page with everything that stays while its places change."""
@@ -452,19 +452,19 @@ class App:
 
     def _show_no_part(self) -> None:
         """Show that the user has no role in the address's account."""
-        button = pmui.Button(label="Go to your first account", variant="contained")
 
         def go(_: object) -> None:
             self.session.account = ""
             self._show_alone(loading(6, "Your account"))
             self._who.start()
 
-        button.on_click(go)
         text = (
             "**You are not a member of the account in this address.** Ask one of its owners "
             "to invite you, or go to your own account."
         )
-        self._show_alone(empty(text, button))
+        self._show_alone(
+            empty(text, action_button("Go to your first account", go, variant="contained"))
+        )
 
     def _tell_unknown(self, error: Exception) -> None:
         problem = problem_of(error, "Could not find out who you are.")

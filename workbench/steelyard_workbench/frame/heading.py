@@ -15,7 +15,7 @@ import param
 from steelyard.client import Client
 from steelyard.errors import SteelyardError
 from steelyard_workbench.frame.navigation import DATASETS, entry_of, first_page, tabs_for
-from steelyard_workbench.kit.basics import Boxed, html_pane, small_text, stack
+from steelyard_workbench.kit.basics import Boxed, action_button, html_pane, small_text, stack
 from steelyard_workbench.kit.escaping import cut
 from steelyard_workbench.kit.scheduling import until_shown
 from steelyard_workbench.kit.session import Session
@@ -94,8 +94,9 @@ class Heading(Boxed):
         super().__init__()
         self._session = session
         self._names: dict[tuple[str, str], str] = {}
-        self.up = pmui.Button(variant="text", size="small", margin=(0, 2), visible=False)
-        self.up.on_click(self._on_up)
+        self.up = action_button(
+            "", self._on_up, variant="text", size="small", margin=(0, 2), visible=False
+        )
         self.title = html_pane("", margin=(2, 10))
         self.tabs = pmui.TabMenu(
             items=[],
@@ -109,7 +110,7 @@ class Heading(Boxed):
         self._box = stack(self.title)
         self.show = Task(self._show)
         fields = sorted({thing.field for thing in _THINGS.values()} | {"dataset"})
-        session.param.watch(self._on_session, ["page", "who", *fields])
+        session.param.watch(self.show.on_event, ["page", "who", *fields])
 
     @property
     def is_visible(self) -> bool:
@@ -140,9 +141,6 @@ class Heading(Boxed):
 
     def refresh(self) -> None:
         """Show the title and the tabs of the open page."""
-        self.show.start()
-
-    def _on_session(self, *_: Any) -> None:
         self.show.start()
 
     def _on_up(self, _: object) -> None:
@@ -186,8 +184,7 @@ class Heading(Boxed):
     def _write(self, name: str, thing: _Thing | None) -> None:
         session = self._session
         entry = entry_of(session.page)
-        title = name or ("Steelyard" if entry is None else entry.title)
-        title = cut(title, _MOST)
+        title = cut(name or ("Steelyard" if entry is None else entry.title), _MOST)
         tabs = tabs_for(session.who, session.page)
         with pn.io.hold():
             self.in_browser = "" if entry is None and not name else title
@@ -196,7 +193,8 @@ class Heading(Boxed):
             self.up.visible = thing is not None and bool(thing.all_title)
             if thing is not None and thing.all_title:
                 self.up.label = thing.all_title
-            items = [{"label": self._label(tab.slug, tab.title), "slug": tab.slug} for tab in tabs]
+            rows = {DATASETS: "Rows"} if session.dataset else {}
+            items = [{"label": rows.get(tab.slug, tab.title), "slug": tab.slug} for tab in tabs]
             if self.tabs.items != items:
                 self.tabs.items = items
             slugs = [tab.slug for tab in tabs]
@@ -211,6 +209,3 @@ class Heading(Boxed):
         visible = [part for part in parts if part.visible]
         if visible != list(self._box):
             self._box[:] = visible
-
-    def _label(self, slug: str, title: str) -> str:
-        return "Rows" if slug == DATASETS and self._session.dataset else title

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from dataclasses import dataclass, replace
+from types import ModuleType
 
 from panel.viewable import Viewable
 
@@ -52,13 +53,11 @@ _TABLE = "36*3 44 44 44 44 44 44"
 
 @dataclass(frozen=True, slots=True)
 class PageEntry:
-    """A page: its slug, its title, the section that it is a tab of, and where its class is."""
+    """A page: its slug, which names its module and its class, its title, and the section's name."""
 
     slug: str
     title: str
-    #: Name of the section.
     section: str
-    place: str
     #: The roles whose members see it, of those who are signed in to an account.
     roles: frozenset[Role]
     #: Whether it is in no menu of a browser without a signed-in user.
@@ -91,40 +90,28 @@ _EVERYBODY: frozenset[Role] = frozenset(ROLES)
 
 #: The one table of pages, sections and roles.
 ENTRIES: tuple[PageEntry, ...] = (
-    PageEntry("home", "Home", "home", "home:HomePage", _EVERYBODY),
-    PageEntry("playground", "Playground", "ask", "playground:PlaygroundPage", _WORKERS),
-    PageEntry("decisions", "Decisions", "ask", "decisions:DecisionsPage", _WORKERS),
-    PageEntry("live", "Live", "ask", "live:LivePage", _WORKERS),
-    PageEntry(DATASETS, "Datasets", "data", "datasets:DatasetsPage", _REVIEWERS),
-    PageEntry("versions", "Versions", "data", "versions:VersionsPage", _REVIEWERS),
-    PageEntry("map", "Map", "data", "map:MapPage", _REVIEWERS),
-    PageEntry("review", "Review", "data", "review:ReviewPage", _REVIEWERS),
-    PageEntry("labeling", "Labeling", "data", "labeling:LabelingPage", _REVIEWERS),
-    PageEntry("models", "All models", "models", "models:ModelsPage", _WORKERS),
-    PageEntry("families", "Model lines", "models", "families:FamiliesPage", _WORKERS),
-    PageEntry("evaluations", "Evaluations", "models", "evaluations:EvaluationsPage", _WORKERS),
-    PageEntry("compare", "Compare", "models", "compare:ComparePage", _WORKERS),
-    PageEntry("frontier", "Quality and price", "models", "frontier:FrontierPage", _WORKERS),
-    PageEntry("tuning", "Prompt tuning", "models", "tuning:TuningPage", _WORKERS),
-    PageEntry("alarms", "Alarms", "watch", "alarms:AlarmsPage", _WORKERS),
-    PageEntry("webhooks", "Webhooks", "watch", "webhooks:WebhooksPage", _WORKERS),
-    PageEntry("jobs", "Jobs", "watch", "jobs:JobsPage", _WORKERS),
-    PageEntry(
-        "usage", "Usage and billing", "watch", "usage:UsagePage", _PAYERS, needs_sign_in=True
-    ),
-    PageEntry("settings", "Settings", "settings", "settings:SettingsPage", _WORKERS),
-    PageEntry(
-        ACCOUNT, "Account", "settings", "account:AccountPage", _EVERYBODY, needs_sign_in=True
-    ),
-    PageEntry(
-        "operator",
-        "Operator",
-        "settings",
-        "operator:OperatorPage",
-        frozenset(),
-        needs_sign_in=True,
-        is_for_operators=True,
-    ),
+    PageEntry("home", "Home", "home", _EVERYBODY),
+    PageEntry("playground", "Playground", "ask", _WORKERS),
+    PageEntry("decisions", "Decisions", "ask", _WORKERS),
+    PageEntry("live", "Live", "ask", _WORKERS),
+    PageEntry(DATASETS, "Datasets", "data", _REVIEWERS),
+    PageEntry("versions", "Versions", "data", _REVIEWERS),
+    PageEntry("map", "Map", "data", _REVIEWERS),
+    PageEntry("review", "Review", "data", _REVIEWERS),
+    PageEntry("labeling", "Labeling", "data", _REVIEWERS),
+    PageEntry("models", "All models", "models", _WORKERS),
+    PageEntry("families", "Model lines", "models", _WORKERS),
+    PageEntry("evaluations", "Evaluations", "models", _WORKERS),
+    PageEntry("compare", "Compare", "models", _WORKERS),
+    PageEntry("frontier", "Quality and price", "models", _WORKERS),
+    PageEntry("tuning", "Prompt tuning", "models", _WORKERS),
+    PageEntry("alarms", "Alarms", "watch", _WORKERS),
+    PageEntry("webhooks", "Webhooks", "watch", _WORKERS),
+    PageEntry("jobs", "Jobs", "watch", _WORKERS),
+    PageEntry("usage", "Usage and billing", "watch", _PAYERS, needs_sign_in=True),
+    PageEntry("settings", "Settings", "settings", _WORKERS),
+    PageEntry(ACCOUNT, "Account", "settings", _EVERYBODY, needs_sign_in=True),
+    PageEntry("operator", "Operator", "settings", frozenset(), True, is_for_operators=True),
 )
 
 
@@ -158,8 +145,7 @@ def entries_for(who: CurrentSession | None) -> list[PageEntry]:
 
 def first_page(who: CurrentSession | None, section: str) -> str:
     """Return the slug of the first page of a section that a person sees; Home where there is none."""
-    slugs = (entry.slug for entry in entries_for(who) if entry.section == section)
-    return next(slugs, "home")
+    return next((entry.slug for entry in entries_for(who) if entry.section == section), "home")
 
 
 def entry_of(slug: str) -> PageEntry | None:
@@ -170,7 +156,7 @@ def entry_of(slug: str) -> PageEntry | None:
 def import_pages() -> None:
     """Import every page now, so that the first visit does not wait for it."""
     for entry in ENTRIES:
-        importlib.import_module(_module_of(entry))
+        _module_of(entry)
 
 
 def make_page(slug: str, session: Session) -> Page:
@@ -180,9 +166,7 @@ def make_page(slug: str, session: Session) -> Page:
         raise KeyError(slug)
     if session.who is not None and not entry.is_for(session.who):
         return NotYours(session, entry.title)
-    name = entry.place.partition(":")[2]
-    make = getattr(importlib.import_module(_module_of(entry)), name)
-    page: Page = make(session)
+    page: Page = getattr(_module_of(entry), f"{slug.capitalize()}Page")(session)
     return page
 
 
@@ -210,5 +194,5 @@ class NotYours(Page):
         return [empty(text, go)]
 
 
-def _module_of(entry: PageEntry) -> str:
-    return f"steelyard_workbench.pages.{entry.place.partition(':')[0]}.page"
+def _module_of(entry: PageEntry) -> ModuleType:
+    return importlib.import_module(f"steelyard_workbench.pages.{entry.slug}.page")

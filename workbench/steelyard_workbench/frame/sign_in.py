@@ -13,7 +13,7 @@ from panel.viewable import Viewable
 from steelyard.client import Client
 from steelyard.people.wire import SignedInUser, SignInWays
 from steelyard_workbench.kit.basics import Boxed, action_button, small_text, stack
-from steelyard_workbench.kit.components.cards import FRAME
+from steelyard_workbench.kit.components.facts import FRAME
 from steelyard_workbench.kit.components.passkey_dialog import PasskeyDialog
 from steelyard_workbench.kit.components.unseen import FirstField, IdentityVisit
 from steelyard_workbench.kit.escaping import escape_markdown
@@ -52,8 +52,7 @@ class SignIn(Boxed):
         self.email.param.watch(self.ask.on_event, "enter_pressed")
         self._enter = action_button("Sign in", self.give.on_event, variant="contained")
         self.code.param.watch(self.give.on_event, "enter_pressed")
-        other = action_button("Another address", lambda _: self._show_first(), variant="text")
-        self._other = other
+        self._other = action_button("Another address", lambda _: self._show_first(), variant="text")
         self._dialog, self._visit = PasskeyDialog(), IdentityVisit()
         self._visit.on_msg(lambda event: self._on_no_visit(**event.data))
         self.give_passkey = Write(self._give_passkey, on_failure=self._tell_passkey)

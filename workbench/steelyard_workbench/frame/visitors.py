@@ -155,10 +155,8 @@ class TicketHandler(RequestHandler):
         if not is_own_page(self.request):
             raise HTTPError(403)
         body = self.request.body
-        token = (
-            self._visitors.redeem(body.decode("ascii", "replace")) if len(body) < _LONGEST else None
-        )
-        if token is None:
+        ticket = body.decode("ascii", "replace") if len(body) < _LONGEST else ""
+        if (token := self._visitors.redeem(ticket)) is None:
             raise HTTPError(403)
         is_tls = self.request.headers.get("Origin", "").lower().startswith("https://")
         keep_cookie(self, self._visitors.cookie, token, is_tls=is_tls)

@@ -9,14 +9,18 @@ import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable, Viewer
 
+#: How much a text field takes, where the server is to say that a text is too long: fields of
+#: panel-material-ui cut a text at 5,000 characters by default, without a word.
+ANY_LENGTH = 10**9
+
 
 class Boxed(Viewer):
-    """A part that is drawn as its ``_box``."""
+    """A part that is drawn as its ``_box``, which may be a part too."""
 
     _box: Any
 
     def __panel__(self) -> Viewable:
-        return self._box
+        return pn.panel(self._box)
 
 
 def stack(*views: Any, **options: Any) -> pn.Column:

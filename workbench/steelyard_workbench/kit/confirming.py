@@ -8,11 +8,10 @@ from typing import ParamSpec, TypeVar
 
 import panel as pn
 import panel_material_ui as pmui
-from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
 from steelyard.errors import ConfirmSignInError
-from steelyard_workbench.kit.basics import action_button, small_text, stack
+from steelyard_workbench.kit.basics import Boxed, action_button, small_text, stack
 from steelyard_workbench.kit.components.unseen import FirstField
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.problems import typed
@@ -28,7 +27,7 @@ _WHY = (
 )
 
 
-class CodeDialog(Viewer):
+class CodeDialog(Boxed):
     """A dialog that sends a code and takes it; ``answer`` says at its close whether one was given."""
 
     def __init__(self, client: Client) -> None:
@@ -45,7 +44,7 @@ class CodeDialog(Viewer):
         self.code.param.watch(self.give.on_event, "enter_pressed")
         again = action_button("Send another code", self.send.on_event, variant="text")
         cancel = action_button("Cancel", lambda _: self.close())
-        self.dialog = pmui.Dialog(
+        self._box = self.dialog = pmui.Dialog(
             pn.Column(
                 small_text(_WHY),
                 self.said,
@@ -60,9 +59,6 @@ class CodeDialog(Viewer):
             close_on_click=True,
         )
         self.dialog.param.watch(lambda _: self.close(), "open")
-
-    def __panel__(self) -> Viewable:
-        return self.dialog
 
     def close(self, *, is_confirmed: bool = False) -> None:
         """Close it, with or without a code."""
@@ -86,7 +82,7 @@ class CodeDialog(Viewer):
         self.close(is_confirmed=True)
 
 
-class Confirming(Viewer):
+class Confirming(Boxed):
     """Makes the calls of one browser that may need a code first."""
 
     def __init__(self, client: Client) -> None:
@@ -95,10 +91,7 @@ class Confirming(Viewer):
         #: Called once a code was given.
         self.on_confirmed: Callable[[], None] | None = None
         self.shown: CodeDialog | None = None
-        self._place = pn.Column(margin=0)
-
-    def __panel__(self) -> Viewable:
-        return self._place
+        self._box = pn.Column(margin=0)
 
     @property
     def is_open(self) -> bool:
@@ -122,7 +115,7 @@ class Confirming(Viewer):
         if self.shown is not None:
             return await asyncio.shield(self.shown.answer)
         dialog = self.shown = CodeDialog(self._client)
-        self._place[:] = [dialog]
+        self._box[:] = [dialog]
         dialog.send.start()
         try:
             is_confirmed = await asyncio.wait_for(asyncio.shield(dialog.answer), _OPEN_S)

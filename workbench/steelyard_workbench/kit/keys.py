@@ -144,7 +144,4 @@ def is_character(key: str) -> bool:
 
 def key_of(action: str) -> Key:
     """Return the entry of an action; raise ``KeyError`` when there is none."""
-    key = next((entry for entry in KEYS if entry.action == action), None)
-    if key is None:
-        raise KeyError(action)
-    return key
+    return {entry.action: entry for entry in KEYS}[action]

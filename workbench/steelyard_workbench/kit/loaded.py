@@ -6,6 +6,7 @@ Every part is by itself: one that fails leaves the rest of its page as it is.
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
@@ -24,28 +25,14 @@ T = TypeVar("T")
 class Loaded(Boxed, Generic[T]):
     """Something fetched and shown.
 
-    Parameters
-    ----------
-    what
-        Its name, as ``The dataset``, for messages.
-    fetch
-        Returns the data; blocks, and runs in a thread.
-    show
-        Takes the data and returns its view; it runs on the page's own loop. A coroutine function
-        may wait for the parts within, so that all of it comes at once: the browser may get a change
-        of a part before the part itself.
-    n_lines
-        How many lines its skeleton has.
-    is_late
-        In a page that the browser opens first, show it after the others: they are drawn sooner
-        without it.
+    ``what`` is its name, as ``The dataset``, for messages. ``fetch`` blocks, and runs in a thread;
+    ``show`` takes its data and runs on the page's own loop. A coroutine function may wait for the
+    parts within, so that all of it comes at once: the browser may get a change of a part before the
+    part itself. Where it ``is_late``, a page that the browser opens first shows it after the others,
+    which are drawn sooner without it.
 
-    Attributes
-    ----------
-    refresh
-        Fetches and shows; ``quietly`` keeps the old view until the new data is here.
-    data, problem
-        The data fetched last; the failure, while it is failed.
+    ``refresh`` fetches and shows; ``quietly`` keeps the old view until the new data is here. ``data``
+    is that fetched last, ``problem`` the failure while it is failed.
     """
 
     state = param.Selector(default="loading", objects=["loading", "shown", "failed"])
@@ -91,3 +78,33 @@ class Loaded(Boxed, Generic[T]):
     def _show_failure(self, error: Exception) -> None:
         self.state, self.problem = "failed", problem_of(error, not_loaded(self._what))
         self._box[:] = [failed(self.problem, self.refresh.on_event)]
+
+
+class SharedFetch(Generic[T]):
+    """Fetches once; who asks meanwhile waits, and who asks later gets the same.
+
+    A failure is raised to every waiting caller, and the next caller tries again.
+
+    ``fetch`` returns the data; blocks.
+
+    >>> numbers = iter([1, 2])
+    >>> shared = SharedFetch(lambda: next(numbers))
+    >>> shared(), shared()
+    (1, 1)
+    """
+
+    def __init__(self, fetch: Callable[[], T]) -> None:
+        self._fetch = fetch
+        self._lock = threading.Lock()
+        self._held: list[T] = []
+
+    def __call__(self) -> T:
+        """Return the data; fetch it if it is not there."""
+        with self._lock:
+            if not self._held:
+                self._held.append(self._fetch())
+            return self._held[0]
+
+    def held(self, default: T) -> T:
+        """Return the data if it was fetched, else another value."""
+        return self._held[0] if self._held else default

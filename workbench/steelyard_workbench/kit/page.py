@@ -2,40 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
+import panel as pn
+import panel_material_ui as pmui
 from panel.viewable import Viewable
 
 from steelyard_workbench.kit.basics import Boxed, stack
 from steelyard_workbench.kit.loaded import Loaded
-from steelyard_workbench.kit.poller import Poller
 from steelyard_workbench.kit.session import Session
-from steelyard_workbench.kit.tasks import Scope
+from steelyard_workbench.kit.tasks import Poller, Scope, Write
 
 
 class Page(Boxed):
     """A page of the workbench.
 
-    Attributes
-    ----------
-    slug, title
-        Its place in the address, and its title while nothing is open on it.
-    summary
-        One sentence that is shown meanwhile.
-    watched
-        Fields of the session that ``on_session`` takes in while the page is shown.
-    look_ms
-        Milliseconds between two calls of ``look`` while the page is shown; 0: it is not called.
-    visit
-        The visit that lasts; another once the page was left or built again. A long task belongs to
-        the visit it began in: after it, the session may have changed.
+    ``visit`` is the one that lasts; another once the page was left or built again. A long task belongs
+    to the visit it began in: after it, the session may have changed.
     """
 
     slug: ClassVar[str]
+    #: Its title, and a sentence, while nothing is open on it.
     title: ClassVar[str]
     summary: ClassVar[str] = ""
+    #: Fields of the session that ``on_session`` takes in while the page is shown.
     watched: ClassVar[Sequence[str]] = ()
+    #: Milliseconds between two calls of ``look`` while the page is shown; 0: it is not called.
     look_ms: ClassVar[int] = 0
 
     def __init__(self, session: Session) -> None:
@@ -109,3 +103,52 @@ class Page(Boxed):
         # hears of the rest all the same.
         if self.session.page == self.slug:
             self.on_session(*events)
+
+
+class OnePartPage(Page):
+    """Shows ``content``, with the part ``shown``, anew whenever a watched field of the session changes."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self.shown: Loaded[Any] | None = None
+
+    def content(self) -> list[Viewable]:
+        """Return the list, or the selected item, with ``shown`` in it."""
+        raise NotImplementedError
+
+    def build(self) -> list[Viewable]:
+        """Return the selected item."""
+        self._body = stack(*self.content())
+        return [self._body]
+
+    def on_session(self, *events: Any) -> None:
+        """Show the present selection."""
+        del events
+        self.begin_visit()
+        self._body[:] = self.content()
+        for part in list(self.parts):
+            part.start()
+
+    def button(
+        self,
+        label: str,
+        act: Callable[[], Any],
+        place: pn.Column,
+        *,
+        variant: str = "outlined",
+        refused: str = "",
+    ) -> pmui.Button:
+        """Return a button that asks the server for something once, and then shows the part anew.
+
+        ``act`` runs in a thread; ``place`` is where a failure is shown, and ``refused`` is for ``Write``.
+        """
+
+        async def do() -> None:
+            await asyncio.to_thread(act)
+            if self.shown is not None:
+                await self.shown.refresh(quietly=True)
+
+        button = pmui.Button(label=label, variant=variant)
+        write = Write(do, f"{label}: not done:", place, refused=refused, scope=self.visit)
+        button.on_click(write.on_event)
+        return button

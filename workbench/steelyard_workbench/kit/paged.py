@@ -77,24 +77,21 @@ class PagedTable(Boxed, Generic[T]):
         self.older.visible = self._cursor is not None
         rows = [list(self._cells(entry)) for entry in self.found]
         view: Any = self._table[0] if self._table else None
+        open_ = self._open
         if not rows:
             self._table[:] = [empty(self._nothing)]
         elif isinstance(view, MarkTable):
             view.rows = rows
-        elif self._open is not None:
+        elif open_ is not None:
             self._table[:] = [
                 mark_table(
                     self._columns,
                     rows,
                     label=self._what,
-                    open_=self._press,
+                    open_=lambda place: open_(self.found[place]),
                     numbers=self._numbers,
                     opens=self._opens,
                 )
             ]
         else:
             self._table[:] = [table(self._columns, rows, label=self._what, numbers=self._numbers)]
-
-    def _press(self, place: int) -> None:
-        if self._open is not None:
-            self._open(self.found[place])

@@ -83,6 +83,18 @@ class Section(Boxed):
         new_button.on_click(self.write(work, title, fields).on_event)
         return new_button
 
+    def form(
+        self,
+        label: str,
+        work: Callable[[], Awaitable[None]],
+        title: str,
+        *more: Viewable,
+        **fields: Any,
+    ) -> Viewable:
+        """Return the fields of a request, by their names in it, with the button that sends it once."""
+        send = self.button(label, work, title, variant="contained", fields=fields)
+        return pn.FlexBox(*fields.values(), send, *more, align_items="center")
+
     def write(
         self,
         work: Callable[[], Awaitable[None]],

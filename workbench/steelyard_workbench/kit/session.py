@@ -14,31 +14,6 @@ from steelyard.people.roles import Role
 from steelyard.people.wire import CurrentSession
 from steelyard_workbench.kit.confirming import Confirming
 
-#: The fields of a page's address, so that a view can be sent to another person.
-IN_ADDRESS = (
-    "page",
-    "account",
-    "dataset",
-    "version",
-    "against",
-    "draft",
-    "row",
-    "evaluation",
-    "before",
-    "after",
-    "family",
-    "model",
-    "job",
-    "labeling",
-    "tuning",
-    "decision",
-    "named",
-    "query",
-    "view",
-    "theme",
-)
-
-
 #: Texts that Panel would read from an address as a number, a truth value or JSON.
 _READ_OTHERWISE = re.compile(r"[\[{~]|[-+.]?[0-9]|(true|false|nan|inf|infinity)$", re.IGNORECASE)
 
@@ -156,6 +131,16 @@ class Session(param.Parameterized):
         self.param.update(page=page, query=query, view=view, row=row, **values)
 
 
+#: The fields of a page's address, so that a view can be sent to another person.
+IN_ADDRESS = tuple(
+    name
+    for name, field in Session.param.objects(instance=False).items()
+    if isinstance(field, (AddressText, param.Integer))
+)
+#: The fields that another reader takes over: the theme and the account are their own.
+_IN_VIEW = tuple(name for name in IN_ADDRESS if name not in {"theme", "account"})
+
+
 def role_of(who: CurrentSession) -> Role | None:
     """Return a user's role in the account of the calls; ``None`` without an account."""
     return next((account.role for account in who.accounts if account.id == who.account_id), None)
@@ -168,7 +153,3 @@ def checked_address(address: str) -> str:
     'page=home'
     """
     return urlencode([pair for pair in parse_qsl(address) if pair[0] in _IN_VIEW])
-
-
-#: The fields that another reader takes over: the theme and the account are their own.
-_IN_VIEW = tuple(name for name in IN_ADDRESS if name not in {"theme", "account"})

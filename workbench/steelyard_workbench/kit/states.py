@@ -77,18 +77,22 @@ def empty(text: str, *actions: Viewable, is_good: bool = False) -> Viewable:
         body = re.sub("`([^`]+)`", r"<code>\1</code>", escape(details))
         drawn = f'<details style="font-size:{SMALL}"><summary>Details</summary>{body}</details>'
         return stack(empty(text), pn.pane.HTML(drawn, margin=(0, 10)))
-    if not is_good:
-        # Without an icon it is plain text: no React root for it.
-        return pn.pane.Markdown(
-            text,
-            margin=(5, 10),
-            styles={"max-width": READING_WIDTH, "font-size": TEXT},
-            stylesheets=[_PLAIN],
-            sizing_mode="stretch_width",
-        )
+    if is_good:
+        return _alert(text, "success")
+    # Without an icon it is plain text: no React root for it.
+    return pn.pane.Markdown(
+        text,
+        margin=(5, 10),
+        styles={"max-width": READING_WIDTH, "font-size": TEXT},
+        stylesheets=[_PLAIN],
+        sizing_mode="stretch_width",
+    )
+
+
+def _alert(text: str, severity: str) -> pmui.Alert:
     return pmui.Alert(
         object=text,
-        severity="success",
+        severity=severity,
         variant="outlined",
         closeable=False,
         margin=(5, 10),
@@ -115,19 +119,9 @@ def failed(
     lines = [f"**{escape_markdown(title)}** {escape_markdown(problem.message)}"]
     if problem.details:
         lines.append("\n".join(f"- {escape_markdown(detail)}" for detail in problem.details))
-    views: list[Viewable] = [
-        pmui.Alert(
-            object="\n\n".join(lines),
-            severity="warning" if problem.is_forbidden else "error",
-            variant="outlined",
-            closeable=False,
-            margin=(5, 10),
-            sizing_mode="stretch_width",
-        )
-    ]
+    views = [_alert("\n\n".join(lines), "warning" if problem.is_forbidden else "error")]
     if retry is not None and not problem.is_forbidden:
-        again = action_button("Try again", retry)
-        views.append(again)
+        views.append(action_button("Try again", retry))
     code = f"Code `{problem.code}`"
     if problem.request_id:
         code += f", request `{problem.request_id}`"
@@ -148,14 +142,8 @@ def failed(
 
 def verdict(status: Status, word: str, text: str = "") -> Viewable:
     """Show a verdict by an icon, a ``word``, which may be empty, and a colour; ``text`` is Markdown."""
-    return pmui.Alert(
-        object=f"**{escape_markdown(word)}** {text}".strip() if word else text,
-        severity=_SEVERITY[status],
-        variant="outlined",
-        closeable=False,
-        margin=(5, 10),
-        sizing_mode="stretch_width",
-    )
+    worded = f"**{escape_markdown(word)}** {text}".strip() if word else text
+    return _alert(worded, _SEVERITY[status])
 
 
 def refused_button(label: str, reasons: Sequence[str]) -> Viewable:

@@ -20,6 +20,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar
 
+import panel as pn
 import param
 
 from steelyard_workbench.kit import corner
@@ -58,23 +59,11 @@ class Scope:
 class Task(param.Parameterized, Generic[P, T]):
     """Work that is started again and again, of which only the latest run is wanted.
 
-    Parameters
-    ----------
-    title
-        The sentence of a failure, as ``Could not load the rows.``
-    place
-        Where a failure is shown, in the place of its contents. Without it and without
-        ``on_failure``, a failure is raised.
-    can_retry
-        Whether a button beside the failure starts the work again; never for a write.
-    refused
-        Label of the button to show as disabled, when a permission is missing.
-    on_failure
-        Shows a failure in its own way; returns the problem that it showed, of a write.
-    scope
-        The visit that the work belongs to; one that never ends by default.
-    fields
-        Fields of the request and where they are entered; those that are refused are marked.
+    A failure is shown under ``title``, as ``Could not load the rows.``, in the place of the contents
+    of ``place``, with a button that starts the work again where it ``can_retry``, and with that of
+    the label ``refused`` disabled where a permission is missing; or ``on_failure`` shows it, and
+    returns the problem of a write. Without either it is raised. ``scope`` is the visit that the work
+    belongs to. ``fields`` of the request are marked where they are refused.
     """
 
     is_running = param.Boolean(default=False, doc="Whether a run is under way.")
@@ -218,3 +207,41 @@ class _WhileWanted(Generic[T]):
             if not self._is_wanted() and not isinstance(error, asyncio.CancelledError):
                 self._work.close()
                 return None
+
+
+#: How the error of an executor begins that takes no more work, as that of a process at its end.
+_NO_MORE_WORK = "cannot schedule new futures"
+
+
+class Poller:
+    """Does something every ``period_ms`` milliseconds while a page is open; one for each page."""
+
+    def __init__(self, work: Callable[[], Coroutine[Any, Any, Any]], period_ms: int) -> None:
+        self._period_ms = period_ms
+        self._callback: Any = None
+        self.turn = OneAtATime(work, on_failure=self._end)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether turns come."""
+        return self._callback is not None
+
+    def start(self) -> None:
+        """Begin; only a page that is in a browser has turns."""
+        if self._callback is None and pn.state.curdoc is not None:
+            self._callback = pn.state.add_periodic_callback(self._turn, period=self._period_ms)
+
+    def stop(self) -> None:
+        """Stop; a turn at work goes to its end."""
+        if self._callback is not None:
+            self._callback.stop()
+            self._callback = None
+
+    async def _turn(self) -> None:
+        await self.turn()
+
+    def _end(self, error: Exception) -> None:
+        """Do nothing more at the end of the process, which takes no work for its threads."""
+        if not str(error).startswith(_NO_MORE_WORK):
+            raise error
+        self.stop()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import ROUND_DOWN, Decimal
+from typing import TypeVar
 
 import panel as pn
 from panel.viewable import Viewable
@@ -11,8 +13,9 @@ from steelyard.accounts.wire import WalletBalance
 from steelyard.billing.wire import Billing
 from steelyard.client import console_calls
 from steelyard.client.saving import Saving
-from steelyard_workbench.kit.components.cards import cards
+from steelyard.errors import PriceChangedError
 from steelyard_workbench.kit.components.download import Download, bounded
+from steelyard_workbench.kit.components.facts import cards
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.personal import Section
 
@@ -83,3 +86,23 @@ def usd(amount: str | Decimal) -> str:
     size, sign = abs(value), "-" if value < 0 else ""
     places = 2 if not size or size >= _CENT else 1 - size.adjusted()
     return f"{sign}${size.quantize(Decimal(1).scaleb(-places), ROUND_DOWN):,f}"
+
+
+Job = TypeVar("Job")
+
+
+class AgreedPrice:
+    """The price that a start may have: nothing until it was shown."""
+
+    def __init__(self) -> None:
+        self.usd = "0"
+
+    def start(self, start: Callable[[str], Job]) -> Job | None:
+        """Start for at most this price; returns ``None`` where it costs ``usd``, which is then agreed to."""
+        try:
+            job = start(self.usd)
+        except PriceChangedError as error:
+            self.usd = str((error.details or [{}])[0].get("price_usd"))
+            return None
+        self.usd = "0"
+        return job

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
-
-from panel.viewable import Viewable, Viewer
 
 from steelyard.cli.samples import SAMPLES, sample_file
 from steelyard.client import Client
@@ -17,7 +15,7 @@ from steelyard.datasets.wire import Dataset
 from steelyard.families.wire import Family
 from steelyard.named.wire import NamedDecision
 from steelyard.review.wire import Draft, DraftSummary
-from steelyard_workbench.kit.basics import stack
+from steelyard_workbench.kit.basics import Boxed, stack
 from steelyard_workbench.kit.components.choices import Choice, Choices
 from steelyard_workbench.kit.components.unseen import TabMemory
 from steelyard_workbench.kit.session import Session
@@ -25,7 +23,7 @@ from steelyard_workbench.kit.tasks import Scope, Write
 from steelyard_workbench.parts.datasets.next_steps import START
 from steelyard_workbench.parts.families.labels import TRAINING, continue_of
 from steelyard_workbench.parts.named.naming import CODE, name_family, open_new
-from steelyard_workbench.parts.review.sending import SEAL, draft_of
+from steelyard_workbench.parts.review.sending import SEAL, draft_of, open_draft
 
 _REVIEW = "Review the sample"
 #: Seconds of the window of recent answers.
@@ -101,24 +99,54 @@ def find_beginning(
     )
 
 
-class Steps(Viewer):
+class Steps(Boxed):
     """The line of steps of a visit, with the press that the next one takes; nothing once all are done."""
 
     def __init__(self, session: Session, beginning: Beginning, scope: Scope) -> None:
         super().__init__()
         self._session, self._beginning = session, beginning
         self._problem = stack()
-        self._name = _naming(session, beginning, self._problem, scope)
-        self._review = _review(session, beginning.dataset, self._problem, scope)
-        self._finish = _review(session, beginning.dataset, self._problem, scope, view=SEAL)
+        self._scope = scope
+        self._name = Write(self._open_form, "Not opened:", self._problem, scope=scope).start
+        has_rows = beginning.dataset is not None or sample_file(SAMPLES[0]) is not None
+        # Without rows, nor an installed sample, there is nothing to review.
+        self._review, self._finish = (
+            Write(
+                partial(self._open_draft, view),
+                "Not started:",
+                self._problem,
+                refused=_REVIEW,
+                scope=scope,
+            ).start
+            if has_rows
+            else None
+            for view in ("", SEAL)
+        )
         self.memory = TabMemory(key="steelyard-steps", is_lasting=True)
         self.memory.param.watch(lambda _: self._draw(), "text")
         self.line = Choices([], level=2, layout="steps")
         self.leaving = Choices([], layout="row")
         self._draw()
+        self._box = stack(self.memory, self.line, self._problem, self.leaving)
 
-    def __panel__(self) -> Viewable:
-        return stack(self.memory, self.line, self._problem, self.leaving)
+    async def _open_form(self) -> None:
+        """Open the form of a decision, with the newest family's decisions."""
+        if self._beginning.family is None:
+            open_new(self._session, {})
+        else:
+            await name_family(self._session, self._beginning.family)
+
+    async def _open_draft(self, view: str) -> None:
+        """Open a draft of the rows to review, which are those of the sample at first."""
+        client = self._session.client
+
+        def make_draft() -> Draft | DraftSummary:
+            dataset = self._beginning.dataset or load_sample(client)
+            return draft_of(client, dataset.id, dataset.version)
+
+        draft = await asyncio.to_thread(make_draft)
+        if not self._scope.say_if_ended("The review is started. It is on the Review page."):
+            open_draft(self._session, draft, view=view)
 
     def _remember(self, word: str, *, is_there: bool = True) -> None:
         words = {*self.memory.text.split(), word} - (set() if is_there else {word})
@@ -145,6 +173,9 @@ class Steps(Viewer):
         session, first, memory = self._session, self._beginning, self.memory.text
         dataset, family, decision = first.dataset, first.family, first.decision
         name = "the sample" if dataset is None else dataset.name
+
+        def ask() -> None:
+            session.open("playground", named="")
 
         def check() -> None:
             self._remember(_CHECK)
@@ -176,7 +207,11 @@ class Steps(Viewer):
         review = f"Review {name}" if is_own else _REVIEW
         n = f"{min(first.n_reviewed, N_REVIEWED)} of {N_REVIEWED}"
         steps = [
-            ("Ask", _ask(session), first.has_answers),
+            (
+                "Ask",
+                Choice("Ask a question", ask, text="an example is filled in"),
+                first.has_answers,
+            ),
             (
                 f"Correct {N_REVIEWED}",
                 Choice(review, self._review, text=f"{n}: texts with labels, by keys"),
@@ -199,33 +234,11 @@ class Steps(Viewer):
         ]
 
 
-def _ask(session: Session) -> Choice:
-    return Choice(
-        "Ask a question",
-        lambda: session.open("playground", named=""),
-        text="an example is filled in",
-    )
-
-
 def _step(step: Choice, state: Literal["done", "now", "later"]) -> Choice:
     """Return a step as it stands in the line: the next one alone has a button."""
     if state == "now":
         return replace(step, look="filled", state=state)
     return replace(step, label="", text=step.text if state == "later" else "done", state=state)
-
-
-def _naming(
-    session: Session, beginning: Beginning, problem: Any, scope: Scope
-) -> Callable[[], Any]:
-    """Return a function that opens the form of a decision, with the newest family's decisions."""
-
-    async def open_form() -> None:
-        if beginning.family is None:
-            open_new(session, {})
-        else:
-            await name_family(session, beginning.family)
-
-    return Write(open_form, "Not opened:", problem, scope=scope).start
 
 
 def load_sample(client: Client) -> Dataset:
@@ -234,25 +247,3 @@ def load_sample(client: Client) -> Dataset:
     if file is None:
         raise FileNotFoundError("This installation has no samples. Import a file instead.")
     return client.datasets.create(SAMPLES[0], file)
-
-
-def _review(
-    session: Session, sample: Dataset | None, problem: Any, scope: Scope, view: str = ""
-) -> Callable[[], Any] | None:
-    """Return a function that opens a draft of the sample; ``None`` where this installation has none."""
-    if sample is None and sample_file(SAMPLES[0]) is None:
-        return None
-
-    def make_draft() -> Draft | DraftSummary:
-        dataset = load_sample(session.client) if sample is None else sample
-        return draft_of(session.client, dataset.id, dataset.version)
-
-    async def open_draft() -> None:
-        draft = await asyncio.to_thread(make_draft)
-        if not scope.say_if_ended("The review is started. It is on the Review page."):
-            version = draft.dataset_version
-            session.open(
-                "review", view=view, dataset=draft.dataset_id, version=version, draft=draft.id
-            )
-
-    return Write(open_draft, "Not started:", problem, refused=_REVIEW, scope=scope).start

@@ -23,18 +23,13 @@ DOING = {
 def show_task(task: SetupTask) -> list[Viewable]:
     """Show how far something is, or why it failed; nothing once it succeeded."""
     if task.status == "failed":
-        title = f"{DOING[task.kind]} failed."
-        return [verdict("bad", title, escape_markdown(task.error or ""))]
+        text = escape_markdown(task.error or "")
+        return [verdict("bad", f"{DOING[task.kind]} failed.", text)]
     if task.status == "succeeded":
         return []
-    share = round(100 * task.done / task.total) if task.total else None
     text = so_far(task)
-    bar = ProgressBar(
-        label=text,
-        sizing_mode="stretch_width",
-        value=-1 if share is None else share,
-    )
-    return [small_text(text), bar]
+    share = round(100 * task.done / task.total) if task.total else -1
+    return [small_text(text), ProgressBar(label=text, sizing_mode="stretch_width", value=share)]
 
 
 def so_far(task: SetupTask) -> str:

@@ -6,7 +6,7 @@ Buttons and texts of panel-material-ui are a model and a React root each, and a 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
@@ -75,6 +75,9 @@ class Choice:
     state: Literal["", "done", "now", "later"] = ""
 
 
+_DRAWN = tuple(field.name for field in fields(Choice) if field.name != "do")
+
+
 class Choices(JSComponent):
     """Choices under a ``title``: under each other, as cards beside each other, or as a row of buttons."""
 
@@ -96,17 +99,7 @@ class Choices(JSComponent):
         """Offer choices in the place of those before."""
         self.choices = list(choices)
         self.lines = [
-            {
-                "label": choice.label,
-                "title": choice.title,
-                "text": choice.text,
-                "look": choice.look,
-                "hint": choice.hint,
-                "pill": choice.pill,
-                "colour": choice.colour,
-                "state": choice.state,
-                "is_off": choice.do is None,
-            }
+            {name: getattr(choice, name) for name in _DRAWN} | {"is_off": choice.do is None}
             for choice in choices
         ]
 
@@ -115,7 +108,5 @@ class Choices(JSComponent):
 
     def press(self, place: int) -> None:
         """Run the action of a choice."""
-        if not self.disabled and 0 <= place < len(self.choices):
-            do = self.choices[place].do
-            if do is not None:
-                do()
+        if not self.disabled and 0 <= place < len(self.choices) and (do := self.choices[place].do):
+            do()

@@ -6,14 +6,14 @@ from collections.abc import Awaitable, Callable
 
 import panel_material_ui as pmui
 import param
-from panel.viewable import Viewable, Viewer
+from panel.viewable import Viewable
 
-from steelyard_workbench.kit.basics import action_button, stack
+from steelyard_workbench.kit.basics import Boxed, action_button, stack
 from steelyard_workbench.kit.components.unseen import FirstField
 from steelyard_workbench.kit.tasks import Write
 
 
-class Confirmation(Viewer):
+class Confirmation(Boxed):
     """A dialog that asks before something is done; ``act`` returns whether it may close.
 
     ``typed``: the text that a person must type before the button works; nothing when empty.
@@ -44,7 +44,7 @@ class Confirmation(Viewer):
         what = title[0].lower() + title[1:].rstrip("?")
         self.confirm = Write(self._confirm, f"Not done: {what}.", self.problem)
         self.button.on_click(self.confirm.on_event)
-        self.dialog = pmui.Dialog(
+        self._box = self.dialog = pmui.Dialog(
             *content,
             self.entry,
             self.problem,
@@ -56,9 +56,6 @@ class Confirmation(Viewer):
         if self.dialog.select(lambda part: isinstance(part, pmui.TextInput) and part.visible):
             self.dialog.insert(-2, FirstField())
         super().__init__()
-
-    def __panel__(self) -> Viewable:
-        return self.dialog
 
     def close(self) -> None:
         """Leave everything as it is."""

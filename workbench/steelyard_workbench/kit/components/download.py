@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import io
 import tempfile
 from collections.abc import Callable
@@ -13,6 +14,7 @@ import panel_material_ui as pmui
 
 from steelyard.client.row_sources import Progress
 from steelyard.errors import PayloadTooLargeError
+from steelyard.wire.queries import ExportFormat
 from steelyard_workbench.kit.basics import Boxed
 from steelyard_workbench.kit.problems import not_loaded, problem_of
 from steelyard_workbench.kit.states import failed
@@ -73,3 +75,26 @@ def bounded(save: Callable[[Path, Progress], object], name: str, otherwise: str)
         place = Path(folder) / name
         save(place, check)
         return place.read_bytes()
+
+
+_TITLES: dict[ExportFormat, tuple[str, str]] = {
+    "csv": ("Download CSV", "csv"),
+    "parquet": ("Download Parquet", "parquet"),
+    "hf": ("Download for Hugging Face", "zip"),
+}
+
+
+class ExportButtons(Boxed):
+    """A button for each format; ``fetch`` returns its bytes, in a thread, ``filename`` a name by ending."""
+
+    def __init__(
+        self, fetch: Callable[[ExportFormat], bytes], filename: Callable[[str], str]
+    ) -> None:
+        super().__init__()
+        self.downloads = {
+            format_: Download(
+                label, functools.partial(fetch, format_), functools.partial(filename, ending)
+            )
+            for format_, (label, ending) in _TITLES.items()
+        }
+        self._box = pmui.FlexBox(*self.downloads.values(), align_items="center")

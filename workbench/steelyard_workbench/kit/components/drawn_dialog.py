@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterable
 
 import panel as pn
 import panel_material_ui as pmui
-from panel.viewable import Viewable, Viewer
+from panel.viewable import Viewable
 
+from steelyard_workbench.kit.basics import Boxed
 from steelyard_workbench.kit.components.unseen import FirstField
 
 
-class DrawnDialog(Viewer):
+class DrawnDialog(Boxed):
     """A dialog, made again each time.
 
     One that is drawn closed with its page misses that it was opened while the page is still being
@@ -34,10 +35,7 @@ class DrawnDialog(Viewer):
         self._title, self._content, self._width = title, content, width
         self._has_field = has_field
         self._dialog = pmui.Dialog(open=False)
-        self._place = pn.Column(margin=0)
-
-    def __panel__(self) -> Viewable:
-        return self._place
+        self._box = pn.Column(margin=0)
 
     @property
     def is_open(self) -> bool:
@@ -52,7 +50,7 @@ class DrawnDialog(Viewer):
             title=title or self._title,
             open=True,
         )
-        self._place[:] = [self._dialog]
+        self._box[:] = [self._dialog]
 
     def close(self) -> None:
         """Show it no more."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import panel as pn
+import panel_material_ui as pmui
 from bokeh.models import (
     BasicTicker,
     ColumnDataSource,
@@ -18,7 +19,7 @@ from bokeh.models import (
 from bokeh.plotting import figure
 
 from steelyard.wire.measures import Measure, interval_text
-from steelyard_workbench.kit.components.cards import FRAME
+from steelyard_workbench.kit.components.facts import FRAME
 from steelyard_workbench.kit.theme import BLUE, GREY, SERIES, token
 
 #: What is drawn has the colours of the light theme; the dark one brightens them.
@@ -138,6 +139,17 @@ def explain(
         on_tap(made, source, lambda at: open_(at if places is None else places[at]))
 
 
+def blend(share: float, empty: Sequence[int], full: Sequence[int]) -> str:
+    """Return the colour of a share between those of none and of all, as red, green and blue."""
+    mixed = (round(a + (b - a) * share) for a, b in zip(empty, full, strict=True))
+    return "#" + "".join(f"{channel:02x}" for channel in mixed)
+
+
+def threshold_slider(label: str) -> pmui.FloatSlider:
+    """Return a slider for a probability."""
+    return pmui.FloatSlider(label=label, start=0.0, end=1.0, step=0.01, value=0.5, width=340)
+
+
 def on_tap(made: Any, source: ColumnDataSource, open_: Callable[[int], None]) -> None:
     """Call with the index of a mark that was clicked, so that it can open the rows behind it."""
     if not made.select(type=TapTool):
@@ -159,15 +171,12 @@ def bars(
     *,
     title: str,
     x: str,
-    color: str | Sequence[str] = BLUE,
     full_names: Sequence[str] | None = None,
     open_: Callable[[int], None] | None = None,
 ) -> Any:
     """Make a chart of horizontal bars, the first at the top; no two names may be alike."""
     full = list(names if full_names is None else full_names)
-    colours = [color] * len(full) if isinstance(color, str) else list(color)
-    columns = {"name": list(names), "value": list(values), "full": full, "color": colours}
-    source = ColumnDataSource(columns)
+    source = ColumnDataSource({"name": list(names), "value": list(values), "full": full})
     # Shares are compared across charts: their axes are all of one length.
     ends = {"x_range": (0, 1)} if x.startswith(("probability", "share")) else {}
     made = plot(
@@ -178,7 +187,7 @@ def bars(
         y_range=list(reversed(list(names))),
         **ends,
     )
-    made.hbar(y="name", right="value", height=0.7, source=source, color="color")
+    made.hbar(y="name", right="value", height=0.7, source=source, color=BLUE)
     made.hover.tooltips = [("", "@full"), (x, "@value{0,0.[000]}")]
     # Beside rows there is room for few numbers of five digits.
     made.xaxis.ticker = BasicTicker(desired_num_ticks=3)

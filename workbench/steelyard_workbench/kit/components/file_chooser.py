@@ -9,12 +9,9 @@ import panel_material_ui as pmui
 
 
 class FileChooser(pmui.FileInput):
-    """A button that takes one file.
+    """A button that takes one file; ``on_empty`` is called when an empty one was chosen.
 
-    Browsers send a file in pieces, of which an empty one has none: without ``on_empty`` it would be
-    ignored.
-
-    ``on_empty`` is called when an empty file was chosen.
+    Browsers send a file in pieces, of which an empty one has none: it would be ignored.
     """
 
     def __init__(self, on_empty: Callable[[], None], **options: Any) -> None:

@@ -13,6 +13,8 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
 from typing import Any
 
 import panel as pn
@@ -21,14 +23,101 @@ import param
 import polars as pl
 
 from steelyard_workbench.kit.basics import Boxed, stack
-from steelyard_workbench.kit.components.table_keys import GRID_CSS, TableKeys, new_mark
+from steelyard_workbench.kit.components.unseen import Unseen
 from steelyard_workbench.kit.look import CELL_CSS, with_tokens
 from steelyard_workbench.kit.problems import not_loaded
 from steelyard_workbench.kit.scheduling import until_shown
 from steelyard_workbench.kit.tasks import Task
-from steelyard_workbench.kit.theme import SMALL, TEXT, token
+from steelyard_workbench.kit.theme import FOCUS, SMALL, TEXT, token
 
-_DEFAULT_WIDTH = 140
+_CLASSES = count(1)
+
+#: A card whose rows are divided by lines: a tint under the pointer, and a bar on the row that was opened
+#: last. The class stands twice since Tabulator's theme, which comes later, has looks of its own.
+GRID_CSS = with_tokens(f"""
+.tabulator.tabulator {{
+  font-size: {TEXT}; color: var(--ink); background: var(--surface);
+  border: 1px solid var(--line); border-radius: 8px; overflow: hidden;
+}}
+.tabulator.tabulator .tabulator-header, .tabulator.tabulator .tabulator-header .tabulator-col {{
+  font-size: {SMALL}; font-weight: 600; color: var(--muted); background: var(--surface);
+  border-color: var(--line);
+}}
+.tabulator.tabulator .tabulator-frozen {{ border-right: 0 !important; text-overflow: clip; }}
+/* The arrow stands beside its word where the column is sorted, or may be next; it takes no room. */
+.tabulator-col-title-holder {{ display: flex; align-items: center; }}
+.tabulator-col.number .tabulator-col-title-holder {{ flex-direction: row-reverse; }}
+.tabulator-col .tabulator-col-title {{ width: auto !important; padding: 0 !important; }}
+.tabulator-col .tabulator-col-sorter {{ position: static !important; margin: 0 -16px 0 4px; }}
+.tabulator-col.number .tabulator-col-sorter {{ margin: 0 4px 0 -16px; }}
+.tabulator-col:not([aria-sort$=ending], :hover, :focus-visible) .tabulator-col-sorter {{ visibility: hidden; }}
+.tabulator.tabulator .tabulator-tableholder, .tabulator.tabulator .tabulator-table {{
+  background: var(--surface); color: var(--ink);
+}}
+/* Its theme marks even, chosen and pointed-at rows by longer selectors than can be told. */
+.tabulator.tabulator .tabulator-row {{
+  background: var(--surface) !important; color: var(--ink) !important;
+  border-bottom: 1px solid var(--line);
+}}
+.tabulator.tabulator .tabulator-row:hover {{ background: var(--sunk) !important; }}
+.tabulator.tabulator .tabulator-row[aria-current=true] {{
+  background: var(--accent-tint) !important; box-shadow: inset 3px 0 0 var(--accent);
+}}
+.tabulator.tabulator .tabulator-row.tabulator-selected {{ background: var(--accent-tint) !important; }}
+.tabulator-row:focus-visible, .tabulator-col:focus-visible {{
+  outline: 3px solid {FOCUS}; outline-offset: -3px; z-index: 1;
+}}
+""")
+
+
+class TableKeys(Unseen):
+    """Makes the rows and headers of a Tabulator on the same page work by keys.
+
+    ``on_open`` is called with the id of a row that was clicked, or on which Enter was pressed.
+    ``on_note`` is called with the id of a row on which a note is to be written. ``on_turn`` is
+    called with -1 for the page before and 1 for the next one. ``current``: id of the row that is
+    marked; none when empty.
+    """
+
+    mark = param.String(default="")
+    label = param.String(default="")
+    sortable = param.List(default=[], item_type=str)
+    id_field = param.String(default="")
+    current = param.String(default="")
+    n_focus = param.Integer(default=0)
+    is_ready = param.Boolean(default=False)
+
+    _esm = Path(__file__).with_name("table_keys.js")
+
+    def __init__(
+        self,
+        *,
+        on_open: Callable[[str], None],
+        on_note: Callable[[str], None],
+        on_select: Callable[[list[str], list[str]], None],
+        on_turn: Callable[[int], None],
+        **given: Any,
+    ) -> None:
+        self._on_open, self._on_note = on_open, on_note
+        self._on_select, self._on_turn = on_select, on_turn
+        super().__init__(**given)
+
+    def _handle_msg(self, msg: Any) -> None:
+        if "open" in msg:
+            self._on_open(str(msg["open"]))
+        elif "note" in msg:
+            self._on_note(str(msg["note"]))
+        elif "chosen" in msg:
+            self._on_select(list(msg["shown"]), list(msg["chosen"]))
+        elif "turn" in msg:
+            self._on_turn(1 if msg["turn"] > 0 else -1)
+
+
+def new_mark() -> str:
+    """Return a CSS class that no other table of this process has."""
+    return f"keyed-table-{next(_CLASSES)}"
+
+
 #: Column of the frame behind the table that has the ids, as text; it is not shown.
 _ID_FIELD = "id_of_row"
 #: Type of a column of chips.
@@ -99,7 +188,6 @@ class _Table(pn.widgets.Tabulator):
     ) -> None:
         import pandas as pd  # Tabulator takes nothing else
 
-        widths = {name: widths.get(name, _DEFAULT_WIDTH) for name in titles}
         self._wide = max(widths, key=widths.__getitem__)
         self._least = min(widths[self._wide], max(_LEAST_WIDTH, widths[self._wide] // 2))
         super().__init__(
@@ -132,30 +220,13 @@ class FrameTable(Boxed):
     By keys, Tab goes to the headers that sort and to one row; there arrows go from row to row,
     Enter opens, space selects, and ``[`` and ``]`` turn pages, as ``keys.py`` lists them.
 
-    Parameters
-    ----------
-    fetch
-        Takes a ``PageRequest`` and returns a ``TablePage``; blocks, and runs in a thread.
-    what
-        Name of the rows, as ``The rows``, for messages.
-    id_column
-        Column that tells rows apart; not shown unless it has a title.
-    titles
-        Columns shown, in order, with their titles.
-    widths
-        Pixels by column; fixed, so that columns do not jump from page to page. The widest is wider
-        where there is room, and narrower where there is little.
-    sortable
-        Columns that ``fetch`` can sort by.
-    selectable
-        Whether rows can be selected; ``selected`` has their ids, across pages.
-    on_open, on_note
-        Called with the row (a dict) that was clicked or on which Enter, or the key for a note, was
-        pressed.
-    wrapped
-        Columns of text that stands on up to two lines.
-    chips
-        Columns of lists of chips: texts, or mappings of ``text``, ``colour`` and ``title``.
+    ``fetch`` blocks, and runs in a thread. ``what`` is the name of the rows, as ``The rows``, for
+    messages. ``id_column`` tells rows apart; it is not shown unless it is one of ``columns``. These
+    have their titles and pixels, which are fixed, so that columns do not jump from page to page: the
+    widest alone is wider where there is room, and narrower where there is little. ``on_open`` and
+    ``on_note`` are called with the row (a dict) that was clicked or on which a key was pressed. Of
+    ``wrapped`` columns texts stand on up to two lines; those of ``chips`` have lists of texts, or of
+    mappings of ``text``, ``colour`` and ``title``.
     """
 
     selected = param.Parameter(default=(), doc="Ids of the selected rows, a tuple.")
@@ -167,8 +238,7 @@ class FrameTable(Boxed):
         *,
         what: str,
         id_column: str,
-        titles: Mapping[str, str],
-        widths: Mapping[str, int] | None = None,
+        columns: Mapping[str, tuple[str, int]],
         sortable: Sequence[str] = (),
         page_size: int = 25,
         selectable: bool = False,
@@ -180,7 +250,7 @@ class FrameTable(Boxed):
     ) -> None:
         self._fetch = fetch
         self._id = id_column
-        self._titles = dict(titles)
+        self._titles = {name: title for name, (title, _) in columns.items()}
         self._sortable = frozenset(sortable)
         self._page_size = page_size
         self._drawn: dict[str, Callable[[Any], str]] = dict.fromkeys(wrapped, _draw_wrapped)
@@ -195,7 +265,7 @@ class FrameTable(Boxed):
         mark = new_mark()
         self._table = _Table(
             self._titles,
-            widths or {},
+            {name: width for name, (_, width) in columns.items()},
             mark=mark,
             formatters=dict.fromkeys(self._drawn, "html"),
             selectable="checkbox" if selectable else False,
@@ -218,8 +288,7 @@ class FrameTable(Boxed):
         self._problem = stack()
         self.refresh = Task(self._refresh, not_loaded(what), self._problem)
         foot = pn.Row(self._pages, self._count)
-        parts = (self._problem, self._table, self._keys, foot)
-        self._box = stack(*parts)
+        self._box = stack(self._problem, self._table, self._keys, foot)
 
     @property
     def rows(self) -> pl.DataFrame:
@@ -297,18 +366,16 @@ class FrameTable(Boxed):
         await self.refresh()
 
     async def _refresh(self) -> None:
-        request = PageRequest(self.page * self._page_size, self._page_size, self._sort())
-        page = await asyncio.to_thread(self._fetch, request)
-        await until_shown()
-        self._problem[:] = []
-        self._fill(page)
-
-    def _sort(self) -> tuple[tuple[str, bool], ...]:
-        return tuple(
+        sort = tuple(
             (sorter["field"], sorter["dir"] == "desc")
             for sorter in self._table.sorters
             if sorter["field"] in self._sortable
         )
+        request = PageRequest(self.page * self._page_size, self._page_size, sort)
+        page = await asyncio.to_thread(self._fetch, request)
+        await until_shown()
+        self._problem[:] = []
+        self._fill(page)
 
     def _fill(self, page: TablePage) -> None:
         import pandas as pd

@@ -95,9 +95,7 @@ def is_free(price_usd: str) -> bool:
 
 
 def ago(at: float | None, now: float | None = None) -> str:
-    """Return how long ago a time was, in words.
-
-    ``at``: Unix seconds. ``now``: Unix seconds; the present when left out.
+    """Return how long ago a time in Unix seconds was, in words.
 
     >>> ago(1000.0, 1090.0), ago(None)
     ('2 min ago', 'never')
@@ -112,9 +110,7 @@ def ago(at: float | None, now: float | None = None) -> str:
 
 
 def ahead(at: float | None, now: float | None = None) -> str:
-    """Return how far off a coming time is, in words.
-
-    ``at``: Unix seconds. ``now``: Unix seconds; the present when left out.
+    """Return how far off a coming time in Unix seconds is, in words.
 
     >>> ahead(1000.0 + 6 * 86_400, 1000.0), ahead(None)
     ('in 6 d', 'never')
@@ -129,9 +125,7 @@ def ahead(at: float | None, now: float | None = None) -> str:
 
 
 def moment(at: float | None) -> str:
-    """Return a time in UTC, to the minute; ``—`` where there is none.
-
-    ``at``: Unix seconds.
+    """Return a time in Unix seconds in UTC, to the minute; ``—`` where there is none.
 
     >>> moment(0.0), moment(None)
     ('1 Jan 1970 00:00', '—')

@@ -1,14 +1,15 @@
-"""Two parts beside each other, or one under the other where there is no room for both."""
+"""Parts beside each other, or under each other where there is no room: two, or fields of numbers."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import panel as pn
+import panel_material_ui as pmui
 from panel.viewable import Viewable
 
 from steelyard_workbench.kit.basics import stack
-from steelyard_workbench.kit.components.unseen import IntoView
+from steelyard_workbench.kit.components.unseen import IntoView, StepNames
 
 #: Pixels that the first part has at least while the second is beside it.
 LEAST_WIDTH = 380
@@ -32,3 +33,9 @@ def side_by_side(
         sizing_mode="stretch_width",
         styles={"flex-wrap": "wrap"},
     )
+
+
+def number_fields(*parts: Viewable, align_items: str = "flex-start") -> Viewable:
+    """Return parts in a row; the buttons of those that are fields of numbers have names."""
+    n = sum(isinstance(part, pmui.FloatInput | pmui.IntInput) for part in parts)
+    return pn.FlexBox(*parts, StepNames(n=n), align_items=align_items)

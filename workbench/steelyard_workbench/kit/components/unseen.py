@@ -133,6 +133,14 @@ class SkipLink(Unseen):
     _esm = WHEN_FRAMED + _script("skip_link").read_text(encoding="utf-8")
 
 
+class StepNames(Unseen):
+    """Names the buttons beside a number, which panel-material-ui 0.16 draws as icons alone."""
+
+    n = param.Integer(default=0, doc="How many fields of numbers stand beside it.")
+
+    _esm = _script("step_names")
+
+
 class TabMemory(Unseen):
     """Keeps a text in the storage of the tab: it is there again after a reload, for this tab only."""
 

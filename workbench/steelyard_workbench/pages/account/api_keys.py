@@ -62,24 +62,15 @@ class ApiKeys(Section):
             side_by_side(self.part(self.keys), self.opened),
             self.revoked,
             heading("Make a key"),
-            pn.FlexBox(
-                self.called,
-                self.scope_of,
-                self.cap,
-                self.ends,
-                self.store,
-                self.button(
-                    "Make a key",
-                    self._make,
-                    "No key was made.",
-                    variant="contained",
-                    fields={
-                        "name": self.called,
-                        "scope": self.scope_of,
-                        "monthly_cap_usd": self.cap,
-                    },
-                ),
-                align_items="center",
+            self.form(
+                "Make a key",
+                self._make,
+                "No key was made.",
+                name=self.called,
+                scope=self.scope_of,
+                monthly_cap_usd=self.cap,
+                expires_at=self.ends,
+                store=self.store,
             ),
             self.said,
             self.question,
@@ -132,9 +123,8 @@ class ApiKeys(Section):
         if key.revoked_at is not None:
             self.open(*views, close)
         elif self.session.role != "owner" and not is_own:
-            self.open(
-                *views, empty("A developer changes only their own keys. Ask an owner."), close
-            )
+            why = empty("A developer changes only their own keys. Ask an owner.")
+            self.open(*views, why, close)
         else:
             self.open(*views, *self._changes(key, close))
 

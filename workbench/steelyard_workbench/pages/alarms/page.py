@@ -20,8 +20,8 @@ from steelyard_workbench.kit.terms import everyday
 from steelyard_workbench.pages.alarms.rules import Rules
 from steelyard_workbench.parts.live.alarms import AlarmBand, fetch_alarms
 from steelyard_workbench.parts.live.view import AnswerFilter, View, to_text
-from steelyard_workbench.parts.named.filtering import filter_row, name_of
 from steelyard_workbench.parts.named.looking import alarms_about
+from steelyard_workbench.parts.named.naming import filter_row, name_of
 
 _MOST_CLEARED = 50
 _NONE = (
@@ -41,7 +41,13 @@ class AlarmsPage(Page):
     def build(self) -> list[Viewable]:
         """Return the alarms, those that cleared, and the rules."""
         self.raised = Loaded("The alarms", self._fetch_raised, self._show_raised)
-        cleared = Loaded("The alarms that cleared", self._fetch_cleared, _show_cleared, n_lines=2)
+        listed = self.client.alarms.list
+        cleared = Loaded(
+            "The alarms that cleared",
+            lambda: list(islice(listed(state="cleared"), _MOST_CLEARED)),
+            _show_cleared,
+            n_lines=2,
+        )
         self.rules = Rules(self.session, self.visit)
         self.rules.on_change = lambda: self.raised.refresh.start(quietly=True)
         row = filter_row(self.session, self.raised.refresh.start)
@@ -52,8 +58,7 @@ class AlarmsPage(Page):
     async def look(self) -> None:
         """See whether an alarm was raised or has cleared."""
         if self.session.is_connected and self.raised.state == "shown":
-            alarms = self.raised.data or []
-            known = [(alarm.id, alarm.state) for alarm in alarms]
+            known = [(alarm.id, alarm.state) for alarm in self.raised.data or []]
             newest = await asyncio.to_thread(self._fetch_raised)
             if [(alarm.id, alarm.state) for alarm in newest] != known:
                 await self.raised.refresh(quietly=True)
@@ -62,9 +67,6 @@ class AlarmsPage(Page):
     def _fetch_raised(self) -> list[Alarm]:
         name = name_of(self.session)
         return alarms_about(self.client, name) if name else fetch_alarms(self.client)
-
-    def _fetch_cleared(self) -> list[Alarm]:
-        return list(islice(self.client.alarms.list(state="cleared"), _MOST_CLEARED))
 
     def _show_raised(self, alarms: list[Alarm]) -> Viewable:
         if not alarms:

@@ -19,7 +19,7 @@ from steelyard.models.wire import GONE
 from steelyard_workbench.kit.basics import action_button, stack
 from steelyard_workbench.kit.components.facts import heading, table
 from steelyard_workbench.kit.components.numbers import ago, change_text
-from steelyard_workbench.kit.components.step_names import number_fields
+from steelyard_workbench.kit.components.side_by_side import number_fields
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.personal import Section
 from steelyard_workbench.kit.states import empty, verdict, with_details
@@ -72,7 +72,16 @@ class Rules(Section):
         watched = (
             show_watched(alarm_rules.watched) if alarm_rules.watched else empty(_NOT_WATCHED, ask)
         )
-        removes = [self._removing(rule) for rule in alarm_rules.data if rule.updated_at is not None]
+        removes = [
+            action_button(
+                f"Remove {_name_of(rule)} …",
+                lambda _, rule=rule: self.ask_to_remove(rule),
+                size="small",
+                color="danger",
+            )
+            for rule in alarm_rules.data
+            if rule.updated_at is not None
+        ]
         return stack(
             heading("What is watched now"),
             watched,
@@ -85,24 +94,14 @@ class Rules(Section):
     def _golden(self, golden: GoldenState) -> Viewable:
         """Return the golden rows of a model, and the button that asks them now."""
         is_running = bool(golden.checks) and golden.checks[0].ended_at is None
-        check = self.button(
-            "Check now", partial(self._check, golden.model), "Not checked.", variant="outlined"
-        )
-        check.disabled = is_running
+        act = partial(self._check, golden.model)
+        check = self.button("Check now", act, "Not checked.", disabled=is_running)
         return stack(show_golden(golden), check)
 
     async def _check(self, model: str) -> None:
         await asyncio.to_thread(self.client.alarms.check_golden, model)
         await self.rules.refresh(quietly=True)
         self.tell(f"{model} is asked its golden rows; the answers are compared once all are there.")
-
-    def _removing(self, rule: AlarmRule) -> Viewable:
-        return action_button(
-            f"Remove {_name_of(rule)} …",
-            lambda _: self.ask_to_remove(rule),
-            size="small",
-            color="danger",
-        )
 
     def ask_to_remove(self, rule: AlarmRule) -> None:
         """Ask whether to remove a rule."""
@@ -185,7 +184,7 @@ class Rules(Section):
         await asyncio.to_thread(self.client.alarms.set_rule, model, **rule)
         await self.rules.refresh(quietly=True)
         self.on_change()
-        name = "every model without a rule of its own" if model is None else model
+        name = model or _EVERY
         self.tell(
             f"The rule of {name} is saved. Its alarms are cleared, and watching starts again."
         )

@@ -33,7 +33,7 @@ from steelyard_workbench.kit.states import empty
 from steelyard_workbench.kit.tasks import Task
 from steelyard_workbench.kit.theme import outcome_colours
 from steelyard_workbench.parts.evaluations.record_browser import show_text
-from steelyard_workbench.parts.evaluations.records import context_text
+from steelyard_workbench.parts.evaluations.scored import context_text
 from steelyard_workbench.parts.review.sending import RowReview
 
 #: The name and the meaning of each kind of flip.
@@ -42,12 +42,12 @@ KINDS: dict[FlipKind, str] = {
     "broken": "right before, wrong after",
     "changed": "wrong in both, with another answer",
 }
-_TITLES = {
-    "context": "Text",
-    "decision": "Decision",
-    "right": "Right",
-    "before": "Before",
-    "after": "After",
+_COLUMNS = {
+    "context": ("Text", 460),
+    "decision": ("Decision", 140),
+    "right": ("Right", 130),
+    "before": ("Before", 170),
+    "after": ("After", 170),
 }
 _PAGE_ROWS = 10
 _SHORT = 160
@@ -68,8 +68,7 @@ class FlipBrowser(Boxed):
         self, client: Client, comparison: EvaluationComparison, after: str, reviews: RowReview
     ) -> None:
         super().__init__()
-        self._client, self._reviews = client, reviews
-        self._after = after
+        self._client, self._reviews, self._after = client, reviews, after
         # Each by its place here: whatever is chosen meanwhile, a row of the table stays the same flip.
         self._flips = [*comparison.flipped, *comparison.changed]
         names: dict[str, set[str]] = {}
@@ -103,8 +102,7 @@ class FlipBrowser(Boxed):
             self._fetch,
             what="The changes",
             id_column="place",
-            titles=_TITLES,
-            widths={"right": 130, "before": 170, "after": 170, "context": 460},
+            columns=_COLUMNS,
             wrapped=("context",),
             chips=("right", "before", "after"),
             page_size=_PAGE_ROWS,
@@ -217,9 +215,7 @@ class FlipBrowser(Boxed):
         if self._is_gone:
             notes.append(empty("The dataset was deleted, so the texts of these rows are gone."))
         if self.decision:
-            clear = action_button(
-                "Changes of every decision", lambda _: self.choose(""), size="small"
-            )
-            notes.append(clear)
+            every = "Changes of every decision"
+            notes.append(action_button(every, lambda _: self.choose(""), size="small"))
         self._notes[:] = notes
         self._table_box.visible = n > 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -19,8 +20,7 @@ from steelyard.evaluations.wire import Change, Evaluation, EvaluationComparison,
 from steelyard.wire.measures import Measure, interval_text
 from steelyard_workbench.kit.basics import action_button, html_pane, small_text, stack
 from steelyard_workbench.kit.components import figures
-from steelyard_workbench.kit.components.cards import card
-from steelyard_workbench.kit.components.facts import heading, table
+from steelyard_workbench.kit.components.facts import card, heading, table
 from steelyard_workbench.kit.components.mark_table import mark_table, show_data
 from steelyard_workbench.kit.components.numbers import (
     SHARES,
@@ -30,21 +30,20 @@ from steelyard_workbench.kit.components.numbers import (
 )
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.look import CARD_CSS, beam, pill, verdict_card
-from steelyard_workbench.kit.one_part_page import OnePartPage
+from steelyard_workbench.kit.page import OnePartPage
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.states import empty, verdict
 from steelyard_workbench.kit.theme import Status
 from steelyard_workbench.pages.compare.flips import FlipBrowser
-from steelyard_workbench.pages.compare.pairing import old_and_new
 from steelyard_workbench.pages.evaluations.page import (
     MOST_CHOICES,
     dataset_select,
-    last_evaluated,
+    datasets_and_chosen,
     no_dataset,
-    offered_datasets,
 )
 from steelyard_workbench.parts.datasets.names import no_datasets
 from steelyard_workbench.parts.evaluations.charts import (
+    CHANCE,
     FALLING,
     MOST_SLICES,
     TITLES,
@@ -53,7 +52,6 @@ from steelyard_workbench.parts.evaluations.charts import (
     sliced_changes,
 )
 from steelyard_workbench.parts.evaluations.listing import LEADING, name_of, options_of, succeeded
-from steelyard_workbench.parts.evaluations.opened import CHANCE
 from steelyard_workbench.parts.evaluations.record_filter import RecordChoice, query_of
 from steelyard_workbench.parts.review.sending import RowReview
 
@@ -110,8 +108,7 @@ class ComparePage(OnePartPage):
     def content(self) -> list[Viewable]:
         """Return the choice, and its comparison."""
         self.flips, self.comparison = None, None
-        choice = Loaded("The evaluations", self._fetch_choice, self._show_choice)
-        return [self.part(choice)]
+        return [self.part(Loaded("The evaluations", self._fetch_choice, self._show_choice))]
 
     def on_session(self, *events: Any) -> None:
         """Show the present selection."""
@@ -123,9 +120,7 @@ class ComparePage(OnePartPage):
         dataset_id = self.session.dataset
         if not dataset_id and after:
             dataset_id = self.client.evaluations.get(after).dataset_id
-        datasets = offered_datasets(self.client, dataset_id)
-        if not dataset_id and datasets:
-            dataset_id = last_evaluated(self.client, datasets, n=2)
+        datasets, dataset_id = datasets_and_chosen(self.client, dataset_id, n=2)
         choice = ComparableEvaluations(datasets, dataset_id, [], before, after)
         # Evaluations outlast their dataset: a pair of one that was deleted is compared too.
         if not choice.is_known and not after:
@@ -151,13 +146,8 @@ class ComparePage(OnePartPage):
             return stack(*views, no_dataset(choice.dataset_id))
         by_id = {evaluation.id: evaluation for evaluation in choice.evaluations}
         if len(by_id) < 2 and not all(pair):
-            go = action_button(
-                "Evaluate models",
-                lambda _: self.session.open(
-                    "evaluations", dataset=choice.dataset_id, evaluation=""
-                ),
-                variant="contained",
-            )
+            to = partial(self.session.open, "evaluations", dataset=choice.dataset_id, evaluation="")
+            go = action_button("Evaluate models", lambda _: to(), variant="contained")
             text = "Comparing takes two evaluations of this dataset that succeeded; there "
             text += "is one." if by_id else "are none."
             return stack(*views, empty(text, go))
@@ -188,24 +178,15 @@ class ComparePage(OnePartPage):
         for id_ in (before, after):  # of another dataset, from an address
             if id_ not in options.values():
                 options[id_] = id_
-        fields = [
+        old, new = (
             pmui.Select(label=label, options=options, value=value, width=340)
             for label, value in (("Before", before), ("After", after))
-        ]
-        for field, name in zip(fields, ("before", "after"), strict=True):
-            other = {"before": "after", "after": "before"}[name]
-            value = after if name == "before" else before
-            pn.bind(
-                lambda chosen, name=name, other=other, value=value: self.session.param.update(
-                    **{name: chosen, other: value}
-                ),
-                field,
-                watch=True,
-            )
-        swap = action_button(
-            "Swap", lambda _: self.session.param.update(before=after, after=before)
         )
-        return pn.FlexBox(*fields, swap)
+        choose = self.session.param.update
+        pn.bind(lambda chosen: choose(before=chosen, after=after), old, watch=True)
+        pn.bind(lambda chosen: choose(before=before, after=chosen), new, watch=True)
+        swap = action_button("Swap", lambda _: choose(before=after, after=before))
+        return pn.FlexBox(old, new, swap)
 
     async def _show(self, comparison: EvaluationComparison, before: str, after: str) -> Viewable:
         self.flips = FlipBrowser(
@@ -213,12 +194,9 @@ class ComparePage(OnePartPage):
         )
         await self.flips.refresh()
         sides = await asyncio.to_thread(self._fetch_sides, comparison, before, after)
-        warnings = (
-            []
-            if before != after
-            else [empty("Both sides are the same evaluation, so nothing changes.")]
-        )
-        warnings += show_unpaired(comparison)
+        warnings = show_unpaired(comparison)
+        if before == after:
+            warnings.append(empty("Both sides are the same evaluation, so nothing changes."))
         measures = [name for name in MEASURES if change_of(comparison.overall, name) is not None]
         return stack(
             *warnings,
@@ -294,6 +272,8 @@ class ComparePage(OnePartPage):
         )
         place = stack()
 
+        ends = partial(interval_text, form="+.4f", to=" to ")
+
         def show(measure: str) -> None:
             self._measure = measure
             rows = sliced_changes(measure, comparison.groups)
@@ -317,20 +297,19 @@ class ComparePage(OnePartPage):
             data = mark_table(
                 ("slice", "change", "95 % interval", "n"),
                 [
-                    (row.name, f"{row.value:+.4f}", _ends(row), f"{row.n:,}")
-                    if row.is_measured
-                    else (row.name, "too few", "", f"{row.n:,}")
+                    (
+                        row.name,
+                        f"{row.value:+.4f}" if row.is_measured else "too few",
+                        ends(row.low, row.high) if row.is_measured else "",
+                        f"{row.n:,}",
+                    )
                     for row in rows
                 ],
                 label="Changes by slice",
                 numbers=(1, 3),
                 open_=lambda i: self._open_slice(rows[i], after),
             )
-            place[:] = [
-                figures.show(chart),
-                small_text(note),
-                show_data(data),
-            ]
+            place[:] = [figures.show(chart), small_text(note), show_data(data)]
 
         pn.bind(show, select, watch=True)
         show(select.value)
@@ -355,10 +334,6 @@ def side_text(name: str, value: float, alone: Measure | None, n: int) -> str:
     if alone is not None and alone.n == n:
         return named_text(name, alone)
     return f"{percent_text(value)} (of {n:,})" if name in SHARES else f"{value:.3f} (n = {n:,})"
-
-
-def _ends(row: ForestRow) -> str:
-    return interval_text(row.low, row.high, form="+.4f", to=" to ")
 
 
 def judged(measure: str, change: Change) -> tuple[Status, str]:
@@ -434,3 +409,32 @@ def show_unpaired(comparison: EvaluationComparison) -> list[Viewable]:
             "compared.",
         )
     ]
+
+
+def old_and_new(evaluations: Sequence[Evaluation], before: str, after: str) -> tuple[str, str]:
+    """Return the pair that is compared: by default the newest, and the one before it.
+
+    A number of the same family on the same rows comes before others on the same rows, and these
+    before the rest. With nothing chosen, two numbers of one family are looked for first.
+    Evaluations come the newest first; ``before`` and ``after`` are chosen ids, or empty.
+    """
+
+    def likeness(old: Evaluation, new: Evaluation) -> tuple[bool, bool]:
+        is_of_family = bool(new.model_name) and old.model_name == new.model_name
+        is_same_rows = old.evaluation_sha256 == new.evaluation_sha256
+        return is_same_rows and is_of_family, is_same_rows
+
+    by_id = {evaluation.id: evaluation for evaluation in evaluations}
+    pairs = [
+        (old.id, new.id)
+        for place, new in enumerate(evaluations)
+        for old in evaluations[place + 1 :]
+        if before in {"", old.id} and after in {"", new.id}
+    ]
+    # The first of the best: the newest.
+    best = max(pairs, key=lambda pair: likeness(by_id[pair[0]], by_id[pair[1]]), default=None)
+    if best is not None:
+        return best
+    others = [id_ for id_ in by_id if id_ not in {before, after}]
+    other = others[0] if others else ""
+    return before or other or after, after or other or before

@@ -30,8 +30,9 @@ from steelyard.datasets.wire import DEFAULT_FRACTION, MAX_FRACTION, MIN_FRACTION
 from steelyard.imports.encodings import Source
 from steelyard_workbench.kit.basics import Boxed, action_button, stack
 from steelyard_workbench.kit.components.file_chooser import FileChooser
+from steelyard_workbench.kit.components.numbers import counted
 from steelyard_workbench.kit.components.progress_bar import ProgressBar
-from steelyard_workbench.kit.components.step_names import number_fields
+from steelyard_workbench.kit.components.side_by_side import number_fields
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.problems import Problem, problem_of
 from steelyard_workbench.kit.scheduling import schedule, until_shown
@@ -72,10 +73,8 @@ class ImportPanel(Boxed):
         on_done: Callable[[Dataset, str], None],
         scope: Scope | None = None,
     ) -> None:
-        self._client, self._dataset = client, dataset
-        self._on_done = on_done
-        self._data = b""
-        self._filename = ""
+        self._client, self._dataset, self._on_done = client, dataset, on_done
+        self._data, self._filename = b"", ""
         self._looking = Task(self._look, on_failure=self._show_unread, scope=scope)
         self.made: Converted | None = None
         self._recorded: Recorded | None = None
@@ -108,8 +107,7 @@ class ImportPanel(Boxed):
         self._progress = ProgressBar(label="Bytes sent", value=0, visible=False, width=320)
         # Drawn once there is a file.
         self.form = stack(visible=False)
-        self.found = stack()
-        self.said = stack()
+        self.found, self.said = stack(), stack()
         self._box = stack(
             empty(_ABOUT + (_ABOUT_CSV if dataset else "")),
             self.file,
@@ -169,23 +167,19 @@ class ImportPanel(Boxed):
         self.button.disabled = converted is None or not converted.n_rows or self.send.is_running
 
     def _show_unread(self, error: Exception) -> None:
-        if not isinstance(error, ValueError):
-            self._show_no_look(error)
-            return
-        problem = escape_markdown(str(error))
-        self.found[:] = [empty(f"**The file cannot be imported.** {problem} Nothing was stored.")]
+        if isinstance(error, ValueError):
+            text = escape_markdown(str(error))
+            shown = empty(f"**The file cannot be imported.** {text} Nothing was stored.")
+        else:
+            shown = failed(problem_of(error, "Could not read the file."), self._again)
+        self.found[:] = [shown]
 
     async def _look(self) -> None:
         converted = await asyncio.to_thread(
             lambda: with_single_truths(read_lines(Source(self._filename, self._data)))
         )
         check = await asyncio.to_thread(check_lines, self._client, converted)
-        remarks = await asyncio.to_thread(remarks_on, converted.lines)
-        self._show_check(converted, check, remarks)
-
-    def _show_no_look(self, error: Exception) -> None:
-        problem = problem_of(error, "Could not read the file.")
-        self.found[:] = [failed(problem, self._again)]
+        self._show_check(converted, check, await asyncio.to_thread(remarks_on, converted.lines))
 
     async def _send(self) -> None:
         if self.made is None and self.columns is not None:
@@ -218,7 +212,7 @@ class ImportPanel(Boxed):
         first = 1 if before is None else before.version + 1
         n_rows = dataset.rows - (0 if before is None else before.rows)
         n_left = dataset.duplicates_removed - (0 if before is None else before.duplicates_removed)
-        text = f"{n_rows:,} row{'' if n_rows == 1 else 's'}"
+        text = counted(n_rows, "row")
         if dataset.version > first:
             text += (
                 f". The file was sent in {dataset.version - first + 1} parts, each a version: "
@@ -296,17 +290,13 @@ class ImportPanel(Boxed):
             return
         word = _LABELLED.get(check.method or "", "labels")
         self.found[:] = [verdict("good", f"{check.n_good:,} rows", f"with {word}."), *left_out]
-        self._remark(remarks)
+        if remarks:
+            self.found.append(verdict("unsure", "Look at the file:", remarks))
         if self._dataset is not None:
             self.kept_as.options = [_NEXT, _NEW]
             self.kept_as.value = _NEXT if self._dataset.method == check.method else _NEW
         self._open_form()
         self._on_converted(converted)
-
-    def _remark(self, text: str) -> None:
-        """Show a note on columns that may have another meaning."""
-        if text:
-            self.found.append(verdict("unsure", "Look at the file:", text))
 
     def _open_form(self) -> None:
         self.name_field.value = self.name_field.value_input = name_of(self._filename)[:128]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -14,24 +16,24 @@ import polars as pl
 from panel.viewable import Viewable
 
 from steelyard.datasets.wire import Dataset
+from steelyard.errors import SteelyardError
 from steelyard_workbench.kit import corner
-from steelyard_workbench.kit.basics import action_button, small_text, stack
-from steelyard_workbench.kit.components.cards import card
+from steelyard_workbench.kit.basics import Boxed, action_button, small_text, stack
 from steelyard_workbench.kit.components.choices import Choice, Choices
+from steelyard_workbench.kit.components.confirmation import Confirmation
 from steelyard_workbench.kit.components.details import Details
-from steelyard_workbench.kit.components.facts import heading, unseen_heading
+from steelyard_workbench.kit.components.facts import card, heading, unseen_heading
 from steelyard_workbench.kit.components.frame_table import FrameTable, PageRequest, TablePage
-from steelyard_workbench.kit.components.numbers import ago
+from steelyard_workbench.kit.components.numbers import ago, counted
 from steelyard_workbench.kit.components.side_by_side import side_by_side
 from steelyard_workbench.kit.escaping import escape_markdown
-from steelyard_workbench.kit.loaded import Loaded
+from steelyard_workbench.kit.loaded import Loaded, SharedFetch
 from steelyard_workbench.kit.page import Page
+from steelyard_workbench.kit.problems import problem_of
 from steelyard_workbench.kit.session import Session
-from steelyard_workbench.kit.shared_fetch import SharedFetch
-from steelyard_workbench.kit.states import empty, loading
-from steelyard_workbench.kit.tasks import Scope, Task, Write
+from steelyard_workbench.kit.states import empty, failed, loading
+from steelyard_workbench.kit.tasks import OneAtATime, Scope, Task, Write
 from steelyard_workbench.kit.theme import token
-from steelyard_workbench.pages.datasets.actions import DatasetActions
 from steelyard_workbench.pages.datasets.import_panel import ImportPanel
 from steelyard_workbench.parts.beginning import load_sample
 from steelyard_workbench.parts.datasets.export_bar import export_dialog
@@ -54,25 +56,15 @@ from steelyard_workbench.parts.review.row_filter import RowFilter, read_query
 
 #: Datasets that are listed.
 MOST_DATASETS = 1000
-_TITLES = {
-    "name": "Name",
-    "rows": "Rows",
-    "training": "To train on",
-    "evaluation": "For the check",
-    "method": "Labelled with",
-    "version": "Version",
-    "made": "Made",
-    "used": "Last used",
-}
-_WIDTHS = {
-    "name": 230,
-    "rows": 80,
-    "training": 100,
-    "evaluation": 110,
-    "method": 115,
-    "version": 90,
-    "made": 135,
-    "used": 105,
+_COLUMNS = {
+    "name": ("Name", 230),
+    "rows": ("Rows", 80),
+    "training": ("To train on", 100),
+    "evaluation": ("For the check", 110),
+    "method": ("Labelled with", 115),
+    "version": ("Version", 90),
+    "made": ("Made", 135),
+    "used": ("Last used", 105),
 }
 _SCHEMA = {
     "id": pl.String,
@@ -157,8 +149,7 @@ class DatasetsPage(Page):
             self._list_page,
             what="The datasets",
             id_column="id",
-            titles=_TITLES,
-            widths=_WIDTHS,
+            columns=_COLUMNS,
             sortable=("name", "rows", "training", "evaluation", "version"),
             on_open=lambda row: self._choose_dataset(row["id"]),
         )
@@ -229,6 +220,10 @@ class DatasetsPage(Page):
     # One dataset
 
     def _build_dataset(self) -> list[Viewable]:
+        def ask(row: int) -> None:
+            self.session.open("playground", dataset=self.shown, row=row, view="row")
+
+        datasets = self.client.datasets
         self._chosen, _ = read_query(self.session.query)
         self.bar = FilterBar(self._chosen, self._on_filter)
         self.rows = RowTable(
@@ -236,14 +231,22 @@ class DatasetsPage(Page):
             what="The rows",
             nothing=self._no_rows,
             on_opened=self._on_row,
-            on_ask=self._ask if self.session.may_change else None,
+            on_ask=ask if self.session.may_change else None,
         )
         fetched = SharedFetch(self._fetch_next)
         head = Loaded("The dataset", fetched, self._show_head, n_lines=2)
-        labels = Loaded("The labels", self._facets, self._show_labels, n_lines=8)
+        labels = Loaded(
+            "The labels", lambda: datasets.facets(self.shown), self._show_labels, n_lines=8
+        )
         # What is under the rows would keep the browser from them, and moves nothing when it comes.
         foot = Loaded("What can be done", fetched, self._show_foot, n_lines=1, is_late=True)
-        doubts = Loaded("The labels to check", self._doubts, show_doubts, n_lines=1, is_late=True)
+        doubts = Loaded(
+            "The labels to check",
+            lambda: datasets.labels_to_check(self.shown),
+            show_doubts,
+            n_lines=1,
+            is_late=True,
+        )
         self.adding = stack(visible=False)
         return [
             self.part(head),
@@ -261,36 +264,28 @@ class DatasetsPage(Page):
             ),
         ]
 
-    def _ask(self, row: int) -> None:
-        self.session.open("playground", dataset=self.shown, row=row, view="row")
-
     def _fetch_next(self) -> NextStep:
         """Return the dataset, and its next step."""
         dataset = self.client.datasets.get(self.shown)
         return NextStep(dataset, *fetch_next(self.session, dataset))
 
-    def _facets(self) -> dict[str, Any]:
-        return self.client.datasets.facets(self.shown)
-
-    def _doubts(self) -> Any:
-        return self.client.datasets.labels_to_check(self.shown)
-
     def _show_head(self, following: NextStep) -> Viewable:
-        dataset, visit = following.dataset, self.visit
+        dataset = following.dataset
         self.export = export_dialog(self.client, dataset, dataset.version)
         self.importing = self._import_panel(dataset)
         steps = next_steps(self.session, dataset, dataset.version, "it")
         self.actions = DatasetActions(
-            self.client,
+            self,
             dataset,
             [
-                Choice("Show its versions", self._to_versions, look="outlined"),
+                Choice(
+                    "Show its versions",
+                    lambda: self.session.open("versions", version=0),
+                    look="outlined",
+                ),
                 *(step for step in steps if step.label == MAP),
                 Choice("Export…", self.export.open, look="outlined"),
             ],
-            on_changed=lambda: self._on_changed(visit),
-            on_deleted=lambda: self._on_deleted(dataset.name, visit),
-            may_change=self.session.may_change,
         )
         first = [step for step in steps if step.label == following.label]
         rest = [step for step in steps if step.label not in {MAP, following.label}]
@@ -306,9 +301,6 @@ class DatasetsPage(Page):
             small_text(size_text(dataset), sx={"color": token("muted")}),
             Choices(shown, layout="row"),
         )
-
-    def _to_versions(self) -> None:
-        self.session.open("versions", version=0)
 
     def _turn_adding(self) -> None:
         """Show or hide the import of more rows."""
@@ -335,7 +327,10 @@ class DatasetsPage(Page):
                     for decision, counts in facets["expected"].items()
                 }
             )
-        return show_labels(facets, self._on_outcome)
+        return show_labels(
+            facets,
+            lambda decision, outcome: self._choose_rows(RowFilter(expected=((decision, outcome),))),
+        )
 
     def _row_page(self, request: PageRequest) -> TablePage:
         chosen = self._chosen
@@ -345,12 +340,12 @@ class DatasetsPage(Page):
         if not self._chosen.parts:
             return empty("The dataset has no rows.")
         filters = ", ".join(f"*{escape_markdown(text)}*" for text, _ in self._chosen.parts)
-        clear = action_button("Clear the filter", lambda _: self._clear())
+        clear = action_button("Clear the filter", lambda _: self._choose_rows(RowFilter()))
         return empty(f"No row matches {filters}.", clear)
 
-    def _clear(self) -> None:
+    def _choose_rows(self, row_filter: RowFilter) -> None:
         if self.bar is not None:
-            self.bar.choose(RowFilter())
+            self.bar.choose(row_filter)
 
     def _on_filter(self, row_filter: RowFilter) -> None:
         self._chosen = row_filter
@@ -361,10 +356,6 @@ class DatasetsPage(Page):
 
     def _on_row(self, place: int | None) -> None:
         self.session.selected = [] if place is None else [place]
-
-    def _on_outcome(self, decision: str, outcome: str) -> None:
-        if self.bar is not None:
-            self.bar.choose(RowFilter(expected=((decision, outcome),)))
 
     def _import_panel(self, dataset: Dataset | None) -> ImportPanel:
         visit = self.visit
@@ -385,14 +376,6 @@ class DatasetsPage(Page):
             corner.say(done)
             self._choose_dataset(dataset.id)
 
-    def _on_changed(self, visit: Scope) -> None:
-        if not visit.has_ended:
-            self.open()
-
-    def _on_deleted(self, name: str, visit: Scope) -> None:
-        if not visit.say_if_ended(f"Deleted: the dataset {name}."):
-            self.session.param.update(dataset="", version=0, query="")
-
     def on_session(self, *_: Any) -> None:
         """Show the dataset that is chosen now."""
         if self.session.dataset != self.shown:
@@ -411,3 +394,100 @@ def _record(dataset: Dataset) -> dict[str, Any]:
         "made": when(dataset.created_at),
         "used": ago(dataset.used_at),
     }
+
+
+class DatasetActions(Boxed):
+    """Buttons of a dataset, after those of ``steps``; it is changed only where the user may."""
+
+    def __init__(self, page: DatasetsPage, dataset: Dataset, steps: Sequence[Choice]) -> None:
+        super().__init__()
+        self._page, self._visit = page, page.visit
+        self.client, self._dataset = page.client, dataset
+        self.asked: Confirmation | None = None
+        self.problem = stack()
+        restore = partial(
+            self._do, lambda: self.client.datasets.restore(dataset.id), self._on_changed
+        )
+        archive = partial(
+            self._do, lambda: self.client.datasets.archive(dataset.id), self._on_changed
+        )
+        self.restore = OneAtATime(restore, "Not restored:", self.problem)
+        self.archive = OneAtATime(archive, "Not archived:", self.problem)
+        self._steps = list(steps)
+        changes = self._changes() if page.session.may_change else []
+        self.buttons = Choices(self._steps + changes, layout="row")
+        self._dialog = pn.Column()
+        self._box = stack(self.buttons, self.problem, self._dialog)
+
+    def _on_changed(self) -> None:
+        if not self._visit.has_ended:
+            self._page.open()
+
+    def _on_deleted(self) -> None:
+        if not self._visit.say_if_ended(f"Deleted: the dataset {self._dataset.name}."):
+            self._page.session.param.update(dataset="", version=0, query="")
+
+    def _changes(self, *, may_change: bool = True) -> list[Choice]:
+        is_archived = self._dataset.archived_at is not None
+        hint = "It stays readable, takes no new work, and can be restored."
+        changes = [
+            Choice("Rename", self.ask_name, look="outlined"),
+            Choice("Restore", self.restore.start, look="filled")
+            if is_archived
+            else Choice("Archive", self.archive.start, look="outlined", hint=hint),
+            Choice("Delete", self.ask_delete, look="danger"),
+        ]
+        return changes if may_change else [replace(choice, do=None) for choice in changes]
+
+    def ask_name(self) -> None:
+        """Ask for another name."""
+        field = pmui.TextInput(
+            label="Name", value=self._dataset.name, max_length=128, sizing_mode="stretch_width"
+        )
+
+        rename = partial(
+            self._do,
+            lambda: self.client.datasets.rename(self._dataset.id, field.value_input),
+            self._on_changed,
+        )
+        self._ask("Rename the dataset", field, action="Rename", act=rename)
+
+    def ask_delete(self) -> None:
+        """Ask whether to delete it, and for its name."""
+        datasets = self.client.datasets
+        versions = counted(self._dataset.version, "version")
+        warning = pmui.Typography(
+            f"{escape_markdown(self._dataset.name)} has {self._dataset.rows:,} rows in {versions}. "
+            "All of them go, for good; models that were trained on them stay.",
+            variant="body1",
+        )
+
+        delete = partial(self._do, lambda: datasets.delete(self._dataset.id), self._on_deleted)
+        self._ask(
+            "Delete the dataset?",
+            warning,
+            action="Delete it",
+            act=delete,
+            typed=self._dataset.name,
+            is_harmful=True,
+        )
+
+    async def _do(self, work: Callable[[], Any], then: Callable[[], None]) -> bool:
+        """Do something that a permission may be missing for: then no button can be used."""
+        try:
+            await asyncio.to_thread(work)
+        except SteelyardError as error:
+            problem = problem_of(error, "Not changed:")
+            if not problem.is_forbidden:
+                raise
+            self.buttons.offer(self._steps + self._changes(may_change=False))
+            self.problem[:] = [failed(problem)]
+            if self.asked is not None:
+                self.asked.close()
+            return False
+        then()
+        return True
+
+    def _ask(self, title: str, content: Viewable, **options: Any) -> None:
+        self.asked = Confirmation(title, content, **options)
+        self._dialog[:] = [self.asked]

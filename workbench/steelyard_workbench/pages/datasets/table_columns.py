@@ -12,7 +12,7 @@ from typing import Any
 
 import panel as pn
 import panel_material_ui as pmui
-from panel.viewable import Viewable, Viewer
+from panel.viewable import Viewable
 
 from steelyard.client import Client
 from steelyard.client.tables import (
@@ -28,7 +28,7 @@ from steelyard.client.tables import (
     with_kind,
 )
 from steelyard.client.tables import Mapping as Columns
-from steelyard_workbench.kit.basics import small_text, stack
+from steelyard_workbench.kit.basics import Boxed, small_text, stack
 from steelyard_workbench.kit.components.lint_warnings import show_warnings
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.scheduling import schedule
@@ -84,7 +84,7 @@ def _no_label(name: str, values: Iterable[str], counts: Iterable[str]) -> pmui.M
     )
 
 
-class TableColumns(Viewer):
+class TableColumns(Boxed):
     """Asks for the meaning of columns; ``on_converted`` gets the rows, and None while they are made."""
 
     def __init__(
@@ -134,9 +134,7 @@ class TableColumns(Viewer):
             for name, counts in values.items()
         }
         self._labels: dict[tuple[str, ...], Label] = {}
-        self._asked = stack()
-        self.shown = stack()
-        self._warned = stack()
+        self._asked, self.shown, self._warned = stack(), stack(), stack()
         self._lint = Task(self._look, "Could not check the wording.", self._warned, scope=scope)
         self.convert = Task(
             self._convert, "Could not make rows of the table.", self.shown, scope=scope
@@ -145,9 +143,7 @@ class TableColumns(Viewer):
         by_column = [widget for widgets in fields for widget in widgets.values()]
         for widget in (self.context, self.labels, *by_column):
             pn.bind(self._again, widget, watch=True)
-
-    def __panel__(self) -> Viewable:
-        return stack(
+        self._box = stack(
             verdict("good", "A table:", f"{escape_markdown(self._read.table.read_as)}."),
             *_show_notes("How it was read:", self._read.table.notes),
             pn.FlexBox(self.context, self.labels),

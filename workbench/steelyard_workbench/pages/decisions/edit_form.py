@@ -14,9 +14,8 @@ from steelyard.client.model_choices import ModelChoice
 from steelyard.errors import InvalidRequestError
 from steelyard.named.content import questions_of
 from steelyard.named.wire import NamedVersion
-from steelyard_workbench.kit.basics import Boxed, small_text, stack
-from steelyard_workbench.kit.components.cards import card
-from steelyard_workbench.kit.components.facts import heading
+from steelyard_workbench.kit.basics import Boxed, action_button, small_text, stack
+from steelyard_workbench.kit.components.facts import card, heading
 from steelyard_workbench.kit.components.lint_warnings import show_warnings
 from steelyard_workbench.kit.components.model_fields import offer_models
 from steelyard_workbench.kit.components.numbers import is_free
@@ -88,13 +87,11 @@ class EditForm(Boxed):
         self.fill.start()
         try_ = Write(self._try, "Not tried:", self._place, scope=scope)
         label = "Save as a new version" if name else "Make it"
-        buttons = [pmui.Button(label=label, variant="contained", on_click=self.save.on_event)]
+        buttons = [action_button(label, self.save.on_event, variant="contained")]
         if on_try is not None:
-            label = "Try it on rows"
-            buttons.append(pmui.Button(label=label, variant="outlined", on_click=try_.on_event))
+            buttons.append(action_button("Try it on rows", try_.on_event))
         for label, do in (("Add a question", self._add_another), ("Leave it", on_leave)):
-            button = pmui.Button(label=label, variant="text", on_click=lambda _, do=do: do())
-            buttons.append(button)
+            buttons.append(action_button(label, lambda _, do=do: do(), variant="text"))
         self._box = card(
             heading(f"A new version, from version {base.version}" if base else "A new decision"),
             self.new_name,
@@ -183,17 +180,16 @@ class EditForm(Boxed):
         estimate = await asyncio.to_thread(self._client.estimate, EXAMPLE, **content)
         price = estimate.maximum_charge_usd
         cost = "It is free here" if is_free(price) else f"It costs {price} USD at most"
-        text = f"{cost}, for a short text: {estimate.input_tokens} tokens."
-        self.checks.append(small_text(text))
+        self.checks.append(small_text(f"{cost}, for a short text: {estimate.input_tokens} tokens."))
 
     def _show_refusal(self, error: Exception) -> None:
         if isinstance(error, LackingError):
             self.checks[:] = []  # a form that is being filled in
             return
-        is_invalid = isinstance(error, InvalidRequestError)
+        title = not_loaded("Its warnings")
         if isinstance(error, InvalidRequestError):
             self.rules.refuse(error)
-        title = "This version would be refused." if is_invalid else not_loaded("Its warnings")
+            title = "This version would be refused."
         self.checks[:] = [failed(problem_of(error, title))]
 
     async def _try(self) -> None:

@@ -9,12 +9,11 @@ import panel_material_ui as pmui
 from panel.viewable import Viewable
 
 from steelyard_workbench.kit.basics import stack
-from steelyard_workbench.kit.components.cards import card
-from steelyard_workbench.kit.components.facts import heading, table
+from steelyard_workbench.kit.components.facts import card, heading, table
 from steelyard_workbench.kit.components.numbers import ago
-from steelyard_workbench.kit.components.step_names import number_fields
+from steelyard_workbench.kit.components.side_by_side import number_fields
 from steelyard_workbench.kit.escaping import escape_markdown
-from steelyard_workbench.kit.one_part_page import OnePartPage
+from steelyard_workbench.kit.page import OnePartPage
 from steelyard_workbench.kit.problems import typed
 from steelyard_workbench.kit.states import verdict
 from steelyard_workbench.kit.terms import everyday

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import panel as pn
 import panel_material_ui as pmui
@@ -15,20 +15,19 @@ from panel.viewable import Viewable
 from steelyard.errors import InvalidRequestError, SteelyardError
 from steelyard.named.comparison_wire import NamedComparison
 from steelyard.named.files import write_file
-from steelyard.named.wire import NamedVersion
+from steelyard.named.wire import AliasMove, NamedVersion
 from steelyard.wire.jobs import UNFINISHED
 from steelyard_workbench.kit.basics import action_button, small_text, stack
-from steelyard_workbench.kit.components.cards import card
 from steelyard_workbench.kit.components.choices import Choice, Choices
 from steelyard_workbench.kit.components.copy_text import CopyText
 from steelyard_workbench.kit.components.download import Download
-from steelyard_workbench.kit.components.facts import facts, heading
-from steelyard_workbench.kit.components.numbers import ago, counted, measure_text
+from steelyard_workbench.kit.components.facts import card, facts, heading, table
+from steelyard_workbench.kit.components.numbers import ago, counted, measure_text, percent_text
 from steelyard_workbench.kit.components.progress_bar import ProgressBar
 from steelyard_workbench.kit.components.side_by_side import side_by_side
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.loaded import Loaded
-from steelyard_workbench.kit.one_part_page import OnePartPage
+from steelyard_workbench.kit.page import OnePartPage
 from steelyard_workbench.kit.problems import leave_to_banner
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.snippets import as_curl, as_python_named
@@ -37,7 +36,6 @@ from steelyard_workbench.kit.terms import everyday
 from steelyard_workbench.pages.decisions.beside import show_beside
 from steelyard_workbench.pages.decisions.edit_form import EXAMPLE, EditForm
 from steelyard_workbench.pages.decisions.growing import growth_card
-from steelyard_workbench.pages.decisions.history import show_history
 from steelyard_workbench.pages.decisions.judging import (
     closed_part,
     comparison_figures,
@@ -46,18 +44,16 @@ from steelyard_workbench.pages.decisions.judging import (
 from steelyard_workbench.pages.decisions.moving import Moves, last_move
 from steelyard_workbench.pages.decisions.recorded import RecordedForm, recorded_card
 from steelyard_workbench.pages.decisions.rules_form import EXAMPLE_VALUES
-from steelyard_workbench.pages.decisions.share_slider import share_card
+from steelyard_workbench.pages.decisions.share_slider import share_card, share_end
 from steelyard_workbench.pages.decisions.switching import SwitchForm, settle_button
 from steelyard_workbench.pages.decisions.trying import TryRows
-from steelyard_workbench.parts.agreed_price import AgreedPrice
-from steelyard_workbench.parts.balance import usd
+from steelyard_workbench.parts.balance import AgreedPrice, usd
 from steelyard_workbench.parts.guidelines import Guidelines
 from steelyard_workbench.parts.live.share_table import TO_CHECK, share_table
 from steelyard_workbench.parts.live.view import View, to_text
-from steelyard_workbench.parts.named.filtering import OF_NAMED
 from steelyard_workbench.parts.named.listing import NamedListing, list_decisions, show_decisions
-from steelyard_workbench.parts.named.looking import WEEK_S, Looked, look_at, next_step
-from steelyard_workbench.parts.named.naming import CODE, NEW
+from steelyard_workbench.parts.named.looking import WEEK_S, Looked, author, look_at, next_step
+from steelyard_workbench.parts.named.naming import CODE, NEW, OF_NAMED
 from steelyard_workbench.parts.named.starting import StartCards
 from steelyard_workbench.parts.storing import store_field
 
@@ -66,6 +62,9 @@ _NONE = (
     "name, so a better wording is a new version here and needs no release there. Press *New decision*, or "
     "start from a template."
 )
+
+
+Form = TypeVar("Form", SwitchForm, RecordedForm)
 
 
 class DecisionsPage(OnePartPage):
@@ -201,33 +200,25 @@ class DecisionsPage(OnePartPage):
         await self.refresh()
 
     def _switch(self) -> None:
-        async def show(number: int) -> None:
-            self.work.clear()
-            self._beside = number
-            await self.refresh()
-
-        self.switch = SwitchForm(
-            self.client,
-            self.session.named,
-            on_started=show,
-            on_leave=self.work.clear,
-            scope=self.visit,
-        )
-        self.work[:] = [self.switch]
+        self.switch = self._ask_for(SwitchForm)
 
     def _compare_recorded(self) -> None:
-        async def show() -> None:
+        self.recorded = self._ask_for(RecordedForm)
+
+    def _ask_for(self, form_of: Callable[..., Form]) -> Form:
+        """Show a form that starts a comparison, of a version that stands beside production then."""
+
+        async def show(number: int | None = None) -> None:
             self.work.clear()
+            self._beside = self._beside if number is None else number
             await self.refresh()
 
-        self.recorded = RecordedForm(
-            self.client,
-            self.session.named,
-            on_started=show,
-            on_leave=self.work.clear,
-            scope=self.visit,
+        leave = self.work.clear
+        form = form_of(
+            self.client, self.session.named, on_started=show, on_leave=leave, scope=self.visit
         )
-        self.work[:] = [self.recorded]
+        self.work[:] = [form]
+        return form
 
     def _try(self) -> None:
         if self.looked is not None:
@@ -285,8 +276,7 @@ class DecisionsPage(OnePartPage):
         text = f"{seen if week.answers else ''}{rows}{step.text}"
         is_elsewhere = step.page not in {"", "playground"}
         go = [self._opens(step.label, lambda: self._go(step.page), "text")] if is_elsewhere else []
-        about = small_text(escape_markdown(text))
-        return pn.FlexBox(about, *go, align_items="center")
+        return pn.FlexBox(small_text(escape_markdown(text)), *go, align_items="center")
 
     def _true_shares(self, looked: Looked) -> list[Viewable]:
         """Return how often its outcomes are true, once there are answers."""
@@ -407,11 +397,7 @@ class DecisionsPage(OnePartPage):
             lambda: f"{name}.toml",
         )
         leave = self._opens("Leave it", self.work.clear, "text")
-        return card(
-            heading("Use it in your program"),
-            CopyText(texts=texts),
-            pn.Row(file, leave),
-        )
+        return card(heading("Use it in your program"), CopyText(texts=texts), pn.Row(file, leave))
 
     def _details(self, looked: Looked) -> Viewable:
         """Return further facts, links to its own pages, and archiving."""
@@ -474,3 +460,57 @@ class DecisionsPage(OnePartPage):
         elif page == "playground":
             chosen = {}
         session.open(page, **chosen)
+
+
+_MOST = 12
+#: How a comparison is, or what it found.
+_HOW = {
+    "passed": "as good, or better",
+    "refused": "refused",
+    "inconclusive": "better or worse, too few rows to tell",
+    "queued": "waiting",
+    "running": "under way",
+    "cancelling": "being stopped",
+    "cancelled": "stopped",
+    "failed": "it failed",
+}
+
+
+def show_history(looked: Looked) -> Viewable:
+    """Show the newest versions, comparisons, moves and shares."""
+    events = sorted(_events(looked), key=lambda event: event[0], reverse=True)
+    rows = [
+        (what, author(by), ago(at).replace(" ", "\N{NO-BREAK SPACE}"))
+        for at, what, by in events[:_MOST]
+    ]
+    return card(heading("History"), table(("what", "by", "when"), rows, label="History"))
+
+
+def _events(looked: Looked) -> Iterator[tuple[float, str, str]]:
+    """Return the time, the text and the author of each event."""
+    for version in looked.versions:
+        text = _with(f"Version {version.version} made", version.note)
+        yield version.created_at, text, version.made_by
+    for each in looked.comparisons:
+        how = _HOW[each.status if each.result is None else each.result.verdict]
+        text = f"{each.version} compared with {each.other}: {how}"
+        yield each.updated_at, text, each.made_by or ""
+    for move in looked.moves:
+        yield move.created_at, _move_text(move), move.moved_by
+    for share in looked.decision.shares:
+        what = f"{percent_text(share.share)} of {share.alias} to {share.to}"
+        yield share.created_at, _with(what, share.reason), share.started_by
+        if share.ended_at is not None:
+            yield share.ended_at, f"{what} ended: {share_end(share)}", share.ended_by or ""
+
+
+def _move_text(move: AliasMove) -> str:
+    before = "" if move.from_version is None else f" from {move.from_version}"
+    text = f"{move.alias} moved{before} to {move.to_version}"
+    if move.overruled:
+        return f"{text}, overruled: {move.overruled}"
+    return _with(f"{text}, which passed" if move.verdict == "passed" else text, move.reason)
+
+
+def _with(what: str, why: str | None) -> str:
+    return f"{what}: {why}" if why else what

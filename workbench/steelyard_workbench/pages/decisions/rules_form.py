@@ -79,15 +79,10 @@ class RulesForm(Boxed):
     def refuse(self, error: InvalidRequestError) -> None:
         """Show what is wrong in fields and rules; problems of other parts are shown elsewhere."""
         of_rules = [each for each in error.violations if each.path[1:2] and each.path[1] in _OURS]
-        self.words[:] = (
-            [
-                failed(
-                    problem_of(InvalidRequestError(violations=of_rules), "Rules would be refused.")
-                )
-            ]
-            if of_rules
-            else []
-        )
+        self.words[:] = []
+        if of_rules:
+            refused = InvalidRequestError(violations=of_rules)
+            self.words[:] = [failed(problem_of(refused, "Rules would be refused."))]
 
 
 def _lines_field(label: str, text: str) -> pmui.TextAreaInput:

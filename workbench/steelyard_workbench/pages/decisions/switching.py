@@ -14,17 +14,17 @@ from steelyard.client.switches import settle, version_with_model
 from steelyard.errors import InvalidRequestError
 from steelyard.named.comparison_wire import ComparisonEstimate, NamedComparison
 from steelyard_workbench.kit.basics import Boxed, action_button, small_text, stack
-from steelyard_workbench.kit.components.cards import card
-from steelyard_workbench.kit.components.facts import heading
+from steelyard_workbench.kit.components.facts import card, heading
 from steelyard_workbench.kit.components.model_fields import offer_models
 from steelyard_workbench.kit.components.numbers import is_free
-from steelyard_workbench.kit.components.step_names import number_fields
+from steelyard_workbench.kit.components.side_by_side import number_fields
 from steelyard_workbench.kit.escaping import escape_markdown
-from steelyard_workbench.kit.one_part_page import OnePartPage
+from steelyard_workbench.kit.page import OnePartPage
 from steelyard_workbench.kit.problems import not_loaded
 from steelyard_workbench.kit.states import verdict
 from steelyard_workbench.kit.tasks import Scope, Task, Write
 from steelyard_workbench.parts.named.looking import DAY_S
+from steelyard_workbench.parts.review.sending import open_draft
 
 #: Recorded texts that are asked about at most.
 _MOST = 1_000
@@ -73,8 +73,7 @@ class SwitchForm(Boxed):
         )
 
     async def _fill(self) -> None:
-        choices = await asyncio.to_thread(self._client.models.choices)
-        offer_models(self.model, choices)
+        offer_models(self.model, await asyncio.to_thread(self._client.models.choices))
 
     def _forget(self, *_: Any) -> None:
         self._agreed = None
@@ -118,12 +117,7 @@ def settle_button(page: OnePartPage, comparison: NamedComparison, place: pn.Colu
         if draft.sealed is not None:
             place[:] = [verdict("good", settling.summary)]
         elif not page.visit.say_if_ended(settling.summary):
-            page.session.open(
-                "review",
-                dataset=draft.dataset_id,
-                version=draft.dataset_version,
-                draft=draft.id,
-            )
+            open_draft(page.session, draft)
 
     return action_button(SETTLE, Write(do, "Not opened:", place, scope=page.visit).on_event)
 

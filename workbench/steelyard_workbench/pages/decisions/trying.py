@@ -19,9 +19,8 @@ from steelyard.errors import InvalidRequestError, NoRowsError
 from steelyard.named.content import questions_of, rulebook_of
 from steelyard.named.rule_rows import apply_rules, count_rules
 from steelyard.named.wire import NamedDecision
-from steelyard_workbench.kit.basics import Boxed, small_text, stack
-from steelyard_workbench.kit.components.cards import card
-from steelyard_workbench.kit.components.facts import heading, table
+from steelyard_workbench.kit.basics import Boxed, action_button, small_text, stack
+from steelyard_workbench.kit.components.facts import card, heading, table
 from steelyard_workbench.kit.components.progress_bar import ProgressBar
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.look import Drawn, chip, pill
@@ -64,20 +63,13 @@ class TryRows(Boxed):
             label="Texts", options=sources, value=next(iter(sources.values())), width=260
         )
         self.count = pmui.Select(label="How many", options=[10, 20, 50], value=20, width=120)
-        start = pmui.Button(label="Ask both", variant="contained")
-        leave = pmui.Button(label="Leave it", variant="text")
-        self.bar = ProgressBar(
-            label="Rows asked",
-            value=0,
-            visible=False,
-            sizing_mode="stretch_width",
-        )
+        self.bar = ProgressBar(label="Rows asked", visible=False, sizing_mode="stretch_width")
         self.result = stack()
         self.rows: list[TriedRow] = []
         super().__init__()
         self.ask = Task(self._ask, "Not tried:", self.result, can_retry=False, scope=scope)
-        start.on_click(self.ask.on_event)
-        leave.on_click(lambda _: self.ask.drop())
+        start = action_button("Ask both", self.ask.on_event, variant="contained")
+        leave = action_button("Leave it", lambda _: self.ask.drop(), variant="text")
         leave.on_click(on_leave)
         self._box = card(
             heading(f"Try {after[0]} on rows, beside {before[0]}"),

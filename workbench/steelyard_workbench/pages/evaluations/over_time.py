@@ -10,12 +10,12 @@ from typing import Any
 import panel_material_ui as pmui
 import param
 from bokeh.models import ColumnDataSource, NumeralTickFormatter
-from panel.viewable import Viewable, Viewer
+from panel.viewable import Viewable
 
 from steelyard.client import Client
 from steelyard.client.display_evaluations import MEASURES, measure_of
 from steelyard.evaluations.wire import Evaluation, Measures
-from steelyard_workbench.kit.basics import small_text, stack
+from steelyard_workbench.kit.basics import Boxed, small_text, stack
 from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.facts import heading
 from steelyard_workbench.kit.components.mark_table import mark_table, show_data
@@ -24,7 +24,9 @@ from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.states import empty
 from steelyard_workbench.kit.theme import SERIES
 from steelyard_workbench.parts.evaluations.charts import TITLES
-from steelyard_workbench.parts.evaluations.listing import succeeded
+from steelyard_workbench.parts.evaluations.listing import (
+    succeeded,
+)
 from steelyard_workbench.parts.evaluations.report import utc_text
 
 #: The newest runs that are looked through and drawn, and the models that get a line.
@@ -49,7 +51,7 @@ class FinishedRun:
         return self.evaluation.model_name or self.evaluation.model_label
 
 
-class RunsOverTime(Viewer):
+class RunsOverTime(Boxed):
     """The runs of a dataset over time; ``open_`` is called with the id of an evaluation."""
 
     def __init__(self, client: Client, dataset_id: str, open_: Callable[[str], None]) -> None:
@@ -59,9 +61,7 @@ class RunsOverTime(Viewer):
         self._place = stack()
         super().__init__()
         self.part: Loaded[list[FinishedRun]] = Loaded("The runs over time", self._fetch, self._show)
-
-    def __panel__(self) -> Viewable:
-        return stack(heading("Runs over time"), self.part)
+        self._box = stack(heading("Runs over time"), self.part)
 
     def _fetch(self) -> list[FinishedRun]:
         """Return the newest runs, the oldest first; an evaluation's measures never change."""

@@ -16,19 +16,19 @@ from panel.viewable import Viewable
 
 from steelyard.client import Client
 from steelyard.datasets.wire import Dataset
-from steelyard.errors import DatasetDeletedError, NotFoundError, SteelyardError
+from steelyard.errors import DatasetDeletedError, NotFoundError
 from steelyard.evaluations.wire import ENDED, Evaluation
 from steelyard_workbench.kit.basics import action_button, small_text, stack
-from steelyard_workbench.kit.components.cards import behind_button
+from steelyard_workbench.kit.components.facts import behind_button
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.loaded import Loaded
-from steelyard_workbench.kit.one_part_page import OnePartPage
+from steelyard_workbench.kit.page import OnePartPage
 from steelyard_workbench.kit.problems import leave_to_banner
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.states import empty
 from steelyard_workbench.kit.tasks import Task
 from steelyard_workbench.pages.evaluations.over_time import RunsOverTime
-from steelyard_workbench.parts.datasets.names import dataset_options, no_datasets
+from steelyard_workbench.parts.datasets.names import dataset_name, dataset_options, no_datasets
 from steelyard_workbench.parts.evaluations.listing import (
     EvaluationForm,
     EvaluationLine,
@@ -37,9 +37,7 @@ from steelyard_workbench.parts.evaluations.listing import (
     succeeded,
 )
 from steelyard_workbench.parts.evaluations.opened import OpenedEvaluation
-from steelyard_workbench.parts.evaluations.record_filter import RecordChoice, filter_from, query_of
 from steelyard_workbench.parts.evaluations.scored import Scored
-from steelyard_workbench.parts.review.sending import RowReview
 
 #: Datasets, and evaluations to compare with, that are offered.
 MOST_CHOICES = 200
@@ -99,30 +97,22 @@ class EvaluationsPage(OnePartPage):
         self._look_at = Task(self._look_at_line, on_failure=leave_to_banner, scope=self.visit)
         if self.session.evaluation:
             return [self.part(Loaded("The evaluation", self._fetch_opened, self._show_opened))]
-        datasets = Loaded("The datasets", self._fetch_datasets, self._show_datasets)
-        return [self.part(datasets)]
+        return [self.part(Loaded("The datasets", self._fetch_datasets, self._show_datasets))]
 
     def _fetch_datasets(self) -> tuple[Sequence[Dataset], str]:
-        chosen = self.session.dataset
-        datasets = offered_datasets(self.client, chosen)
-        if datasets and not chosen:
-            chosen = last_evaluated(self.client, datasets)
-        return datasets, chosen
+        return datasets_and_chosen(self.client, self.session.dataset)
 
     async def _show_datasets(self, offered: tuple[Sequence[Dataset], str]) -> Viewable:
         datasets, chosen = offered
         if not datasets:
-            text = "An evaluation scores a model on a dataset's rows."
-            return no_datasets(self.session, text)
+            return no_datasets(self.session, "An evaluation scores a model on a dataset's rows.")
         known = {dataset.id: dataset for dataset in datasets}
         select = dataset_select(self.session, datasets, chosen, query="", view="")
         if chosen not in known:
             return stack(select, no_dataset(chosen))
         if known[chosen].split.evaluation == 0:
-            return stack(
-                select,
-                empty("This dataset has no rows for the check, so nothing can be scored on it."),
-            )
+            text = "This dataset has no rows for the check, so nothing can be scored on it."
+            return stack(select, empty(text))
         self.list = EvaluationList(self.client, chosen, self._open_evaluation, self.visit)
         self.form = EvaluationForm(self.client, chosen, self.list.part.refresh)
         self.over_time = RunsOverTime(self.client, chosen, self._open_evaluation)
@@ -147,10 +137,8 @@ class EvaluationsPage(OnePartPage):
         evaluation = self.client.evaluations.get(self.session.evaluation)
         if evaluation.status != "succeeded":
             return evaluation
-        try:
-            name = self.client.datasets.get(evaluation.dataset_id).name
-        except SteelyardError:  # deleted: its evaluations stay
-            name = evaluation.dataset_id
+        # Evaluations outlast their dataset.
+        name = dataset_name(self.client, evaluation.dataset_id)
         newest = islice(self.client.evaluations.list(evaluation.dataset_id), MOST_CHOICES)
         others = [other for other in succeeded(list(newest)) if other.id != evaluation.id]
         detail = self.client.evaluations.detail(evaluation.id)
@@ -174,16 +162,7 @@ class EvaluationsPage(OnePartPage):
             return stack(line, empty(text))
         self.waiting = None
         self.opened = OpenedEvaluation(
-            self.client,
-            opened,
-            reviews=RowReview(self.session, self.visit),
-            section=self.session.view,
-            chosen=filter_from(self.session.query),
-            on_section=lambda name: self.session.param.update(view=name),
-            on_choose=self._keep,
-            on_read=self._on_read,
-            scope=self.visit,
-            verbs=self._comparing(opened),
+            self.session, opened, self.visit, verbs=self._comparing(opened)
         )
         of = opened.evaluation
         self.session.param.update(dataset=of.dataset_id, version=of.dataset_version, selected=[])
@@ -192,8 +171,7 @@ class EvaluationsPage(OnePartPage):
 
     def _comparing(self, scored: Scored) -> list[Viewable]:
         if not scored.others:
-            text = "Evaluate another model on this dataset to compare the two."
-            return [small_text(text)]
+            return [small_text("Evaluate another model on this dataset to compare the two.")]
         others = {name_of(evaluation): evaluation.id for evaluation in scored.others}
         select = pmui.Select(label="Compare with", options=others, width=340, size="small")
         button = action_button(
@@ -208,12 +186,6 @@ class EvaluationsPage(OnePartPage):
         )
         return [select, button]
 
-    def _keep(self, chosen: RecordChoice) -> None:
-        self.session.query = query_of(chosen)
-
-    def _on_read(self, row: int | None) -> None:
-        self.session.selected = [] if row is None else [row]
-
 
 def offered_datasets(client: Client, chosen: str) -> list[Dataset]:
     """Return the datasets that are offered: the first ones, and the chosen one if it is there."""
@@ -222,6 +194,14 @@ def offered_datasets(client: Client, chosen: str) -> list[Dataset]:
         with suppress(NotFoundError, DatasetDeletedError):
             offered.append(client.datasets.get(chosen))
     return offered
+
+
+def datasets_and_chosen(client: Client, chosen: str, **of: Any) -> tuple[list[Dataset], str]:
+    """Return the datasets that are offered, and the chosen one: by default that evaluated last."""
+    datasets = offered_datasets(client, chosen)
+    if datasets and not chosen:
+        chosen = last_evaluated(client, datasets, **of)
+    return datasets, chosen
 
 
 def last_evaluated(

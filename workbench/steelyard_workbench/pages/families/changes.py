@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import panel as pn
 import panel_material_ui as pmui
-from panel.viewable import Viewable, Viewer
+from panel.viewable import Viewable
 
 from steelyard.errors import (
     FamilyChangedError,
@@ -29,7 +29,7 @@ from steelyard.errors import (
 )
 from steelyard.families.fine_tune_wire import Job
 from steelyard.families.wire import Family, ModelVersion
-from steelyard_workbench.kit.basics import stack
+from steelyard_workbench.kit.basics import Boxed, stack
 from steelyard_workbench.kit.components.confirmation import Confirmation
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.loaded import Loaded
@@ -68,7 +68,7 @@ class Seen:
     result: HeldOutResult | None = None
 
 
-class FamilyChanges(Viewer):
+class FamilyChanges(Boxed):
     """A family that is shown, and how it is changed; ``forbidden`` says why it may not be."""
 
     def __init__(self, session: Session) -> None:
@@ -107,9 +107,6 @@ class FamilyChanges(Viewer):
         self._dialog_place[:] = [self.dialog]
         return self.dialog
 
-    async def _refresh(self) -> None:
-        await self.loaded.refresh(quietly=True)
-
     async def _run(self, done: str, call: Callable[[], Any]) -> None:
         """Do something, and show the family's new state; refusals are raised."""
         try:
@@ -118,7 +115,7 @@ class FamilyChanges(Viewer):
             await self._tell_change(error)
             return
         self.notes[:] = [verdict("good", "Done.", done)]
-        await self._refresh()
+        await self.loaded.refresh(quietly=True)
 
     async def _directly(self, doing: str, done: str, call: Callable[[], Any]) -> None:
         try:
@@ -147,16 +144,15 @@ class FamilyChanges(Viewer):
     async def _tell_change(self, error: SteelyardError) -> None:
         """Fetch the family again, and say how it changed meanwhile."""
         before = self.family
-        await self._refresh()
-        changed = differences(before, self.family)
-        happened = "; ".join(changed) or escape_markdown(error.message)
+        await self.loaded.refresh(quietly=True)
+        happened = "; ".join(differences(before, self.family)) or escape_markdown(error.message)
         self.notes[:] = [
             verdict("unsure", f"{self._name} changed meanwhile; nothing was done.", f"{happened}.")
         ]
 
     async def _forbid(self, error: KeyScopeError) -> None:
         self.forbidden = error.message
-        await self._refresh()
+        await self.loaded.refresh(quietly=True)
 
     async def _fail(self, error: Exception, doing: str) -> None:
         problem = problem_of(error, f"Not done: {doing[0].lower()}{doing[1:]}.")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import chain
 from typing import Any
 
 import panel as pn
@@ -12,7 +15,7 @@ from panel.viewable import Viewable
 from steelyard.client.display_families import describe_family
 from steelyard.evaluations.wire import Evaluation
 from steelyard.families.fine_tune_wire import Job
-from steelyard.families.wire import DeletedModelVersion, Family, ModelVersion
+from steelyard.families.wire import DeletedModelVersion, DiscardedModelVersion, Family, ModelVersion
 from steelyard.wire.jobs import UNFINISHED
 from steelyard_workbench.kit.basics import action_button, small_text, stack
 from steelyard_workbench.kit.components.facts import facts, heading, table
@@ -28,15 +31,16 @@ from steelyard_workbench.pages.families.changes import Seen
 from steelyard_workbench.pages.families.gate_card import show_gate
 from steelyard_workbench.pages.families.line_moves import LineMoves
 from steelyard_workbench.pages.families.serving import Serving
-from steelyard_workbench.pages.families.timeline import COLUMNS, timeline_rows
 from steelyard_workbench.parts.families.labels import (
     LINE_COLUMNS,
     FineTuneChoice,
     choices_of,
     continue_of,
     continue_text,
+    gate_mark,
     idle_text,
     line_rows,
+    mark,
     outcome_of,
     own_switch_text,
     parent_of,
@@ -56,16 +60,12 @@ class FamilyDetails(Serving, LineMoves):
 
     def _detailed(self, family: Family, seen: Seen) -> list[Viewable]:
         """Return the details: the served model, switches, the check in figures, and the past."""
-        return [
-            _beside(
-                stack(
-                    *self._now(family, seen.dataset),
-                    *self._chosen(family, seen),
-                    *self._past(family, seen),
-                ),
-                self._family_actions(family),
-            )
-        ]
+        parts = (
+            self._now(family, seen.dataset),
+            self._chosen(family, seen),
+            self._past(family, seen),
+        )
+        return [_beside(stack(*chain.from_iterable(parts)), self._family_actions(family))]
 
     def _now(self, family: Family, dataset: str) -> list[Viewable]:
         values = {
@@ -168,13 +168,7 @@ class FamilyDetails(Serving, LineMoves):
         else:
             continuation = continue_of(family)
             needed: dict[str, int] = {} if continuation is None else {"needed": continuation.needed}
-            shown.append(
-                show_gate(
-                    job.gate,
-                    self.show_rows.start,
-                    **needed,
-                )
-            )
+            shown.append(show_gate(job.gate, self.show_rows.start, **needed))
         return shown
 
     def _facts(self, family: Family, job: Job, choice: FineTuneChoice) -> dict[str, str]:
@@ -250,16 +244,15 @@ class FamilyDetails(Serving, LineMoves):
         follow = action_button(
             "Follow its fine-tune", lambda _: self._session.open("jobs", job=job.id), variant="text"
         )
-        links = [follow]
         evaluation = job.dataset_evaluation
-        if isinstance(evaluation, Evaluation):
-            opened = action_button(
-                "Open its evaluation",
-                lambda _: self._session.open("evaluations", evaluation=evaluation.id),
-                variant="text",
-            )
-            links.append(opened)
-        return pmui.Row(*links)
+        if not isinstance(evaluation, Evaluation):
+            return pmui.Row(follow)
+        opened = action_button(
+            "Open its evaluation",
+            lambda _: self._session.open("evaluations", evaluation=evaluation.id),
+            variant="text",
+        )
+        return pmui.Row(follow, opened)
 
     def _button(
         self,
@@ -333,3 +326,80 @@ def _why_not_delete_model(family: Family, model: ModelVersion, *, is_latest: boo
     if is_served and family.switched_on:
         reasons.append(f"{family.id} serves it")
     return reasons
+
+
+#: Events that are shown, the newest.
+SHOWN = 30
+COLUMNS = ("when (UTC)", "what", "gate", "by")
+_OWNER, _ITSELF, _GATE = "its owner", "the model line itself", "the check"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened."""
+
+    at: float
+    what: str
+    by: str
+    gate: str = ""
+
+
+def events_of(family: Family) -> list[Event]:
+    """Return a family's events, newest first."""
+    return sorted(_events(family), key=lambda event: -event.at)[:SHOWN]
+
+
+def timeline_rows(family: Family) -> list[tuple[str, str, str, str]]:
+    """Return a table row an event."""
+    return [
+        (
+            f"{datetime.fromtimestamp(event.at, UTC):%Y-%m-%d %H:%M}",
+            event.what,
+            event.gate or "—",
+            event.by,
+        )
+        for event in events_of(family)
+    ]
+
+
+def _events(family: Family) -> Iterator[Event]:
+    yield Event(family.created_at, f"started from {family.origin}", _OWNER)
+    for choice in choices_of(family):
+        job = choice.job
+        started = f"fine-tune on version {job.dataset_version} started"
+        status, word = outcome_of(job)
+        if job.outcome in {"gate_failed", "failed", "cancelled"} and choice.model is None:
+            why = f": {everyday(job.reason)}" if job.reason else ""
+            is_judged = job.outcome == "gate_failed"
+            yield Event(
+                job.created_at,
+                f"{started}; it made no model{why}",
+                _OWNER,
+                "✗ not passed" if is_judged else mark(status, word),
+            )
+        else:
+            yield Event(job.created_at, started, _OWNER)
+    for model in family.models:
+        if isinstance(model, DeletedModelVersion):
+            yield Event(model.deleted_at, f"{model.ref} deleted", _OWNER)
+        else:
+            yield from _model_events(model)
+    if family.moved is not None:
+        to = "its latest model" if family.served is None else family.served.ref
+        came = family.moved.from_ or "no model"
+        yield Event(family.moved.at, f"moved from {came} to {to}", _ITSELF)
+    if family.off_at is not None and not family.switched_on:
+        who = "the server, because it was not used" if family.off_reason == "idle" else _OWNER
+        yield Event(family.off_at, "switched off", who)
+    if family.keep_warm_stopped_at is not None:
+        yield Event(family.keep_warm_stopped_at, "not kept warm any more", "the server")
+
+
+def _model_events(model: ModelVersion) -> Iterator[Event]:
+    if model.created_at is not None:
+        gate = "" if model.gate is None else gate_mark(model.gate)
+        yield Event(model.created_at, f"{model.ref} joined", _GATE, gate)
+    if model.on_at is not None:
+        yield Event(model.on_at, f"own switch of {model.ref} on", _OWNER)
+    if isinstance(model, DiscardedModelVersion):
+        yield Event(model.discarded_at, f"{model.ref} discarded by a rollback", _OWNER)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
+from typing import Any
 
 import panel_material_ui as pmui
+from bokeh.models import ColumnDataSource, Span
 from msgspec import UNSET, structs
 from panel.viewable import Viewable
 
@@ -33,7 +35,8 @@ from steelyard.evaluations.measures.gate_rules import (
 from steelyard_workbench.kit.basics import action_button, html_pane, small_text, stack
 from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.facts import heading, table
-from steelyard_workbench.pages.families.number_line import Line, number_line
+from steelyard_workbench.kit.escaping import cut
+from steelyard_workbench.kit.theme import BLUE, GREY, ORANGE
 from steelyard_workbench.parts.families.verdicts import is_fall_good, verdict_of
 
 #: Decisions, and outcomes, that the number line of each shows; the worst come first.
@@ -189,25 +192,22 @@ def _flips(gate: Gate, open_rows: Callable[[HeldOutRequest], None]) -> list[View
     for name, group in gate.groups.items():
         words = _GROUPS.get(name, name)
         buttons = []
-        for flip, count in (("broken", group.flips.broken), ("fixed", group.flips.fixed)):
-            button = action_button(
-                f"{count:,} {flip} of {group.decisions:,} {words}",
-                _opener(open_rows, HeldOutRequest(group=name, flip=flip)),
-                size="small",
-                disabled=count == 0,
+        for flip, count, label in (
+            ("broken", group.flips.broken, f"{group.flips.broken:,} broken of {group.decisions:,}"),
+            ("fixed", group.flips.fixed, f"{group.flips.fixed:,} fixed of {group.decisions:,}"),
+            ("", group.decisions, "All"),
+        ):
+            request = HeldOutRequest(group=name, flip=flip)
+            buttons.append(
+                action_button(
+                    f"{label} {words}",
+                    lambda _, request=request: open_rows(request),
+                    size="small",
+                    disabled=count == 0,
+                )
             )
-            buttons.append(button)
-        every = action_button(
-            f"All {words}", _opener(open_rows, HeldOutRequest(group=name)), size="small"
-        )
-        rows.append(pmui.Row(*buttons, every))
+        rows.append(pmui.Row(*buttons))
     return rows
-
-
-def _opener(
-    open_rows: Callable[[HeldOutRequest], None], request: HeldOutRequest
-) -> Callable[[object], None]:
-    return lambda _: open_rows(request)
 
 
 def _slices(
@@ -266,3 +266,81 @@ def _badness(gate_slice: GateSlice) -> tuple[bool, float]:
     if change is None:
         return (gate_slice.worse, float("-inf"))
     return (gate_slice.worse, change.change if is_fall_good(gate_slice) else -change.change)
+
+
+_ROW = 34
+_MOST_LABEL = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One change, after minus before, with its 95 % interval."""
+
+    label: str
+    change: float
+    low: float
+    high: float
+    n: int
+    limit: float | None = None
+    is_worse: bool = False
+
+
+def number_line(
+    title: str,
+    lines: Sequence[Line],
+    *,
+    measure: str,
+    fall_is_good: bool,
+    open_: Callable[[int], None],
+) -> Any:
+    """Draw changes, the first at the top; clicking one opens the rows behind it."""
+    places = [float(len(lines) - i) for i in range(len(lines))]
+    ends = [end for line in lines for end in (line.low, line.high, line.limit or 0.0)]
+    side = "left" if fall_is_good else "right"
+    chart = figures.plot(
+        title,
+        f"change of {measure} with its 95 % interval; {side} of 0 is better",
+        "",
+        height=90 + _ROW * max(1, len(lines)),
+        x_range=figures.room_for([0.0, *ends]),
+        y_range=(0.4, len(lines) + 0.6),
+    )
+    source = ColumnDataSource(
+        {
+            "y": places,
+            "x": [line.change for line in lines],
+            "low": [line.low for line in lines],
+            "high": [line.high for line in lines],
+            "n": [line.n for line in lines],
+            "name": [line.label for line in lines],
+            "color": [ORANGE if line.is_worse else BLUE for line in lines],
+            "marker": ["inverted_triangle" if line.is_worse else "circle" for line in lines],
+        }
+    )
+    figures.intervals(chart, source, base="y", low="low", high="high", dimension="width")
+    marks = chart.scatter(
+        x="x", y="y", size=11, marker="marker", color="color", line_color=GREY, source=source
+    )
+    limits = [(line.limit, y) for line, y in zip(lines, places, strict=True) if line.limit]
+    if limits:
+        look = {"line_color": GREY, "line_width": 2.5, "line_dash": "dotted"}
+        x, low = [x for x, _ in limits], [y - 0.35 for _, y in limits]
+        chart.segment(x0=x, x1=x, y0=low, y1=[y + 0.35 for _, y in limits], **look)
+    chart.add_layout(Span(location=0, dimension="height", line_color=GREY, line_width=1.5))
+    chart.yaxis.ticker = places
+    chart.yaxis.major_label_overrides = {
+        place: _tick(line) for place, line in zip(places, lines, strict=True)
+    }
+    chart.ygrid.visible = False
+    tooltips = [
+        ("", "@name"),
+        ("change", "@x{+0.0000} (@low{+0.0000} to @high{+0.0000})"),
+        ("decisions", "@n{0,0}"),
+    ]
+    figures.explain(chart, tooltips, marks=marks, source=source, open_=open_)
+    return chart
+
+
+def _tick(line: Line) -> str:
+    worse = ", worse" if line.is_worse else ""
+    return f"{cut(line.label, _MOST_LABEL)} (n = {line.n:,}{worse})"

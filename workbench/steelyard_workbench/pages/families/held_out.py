@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, cast
 
 import panel as pn
@@ -21,7 +22,7 @@ from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.scheduling import schedule
 from steelyard_workbench.kit.states import empty
 from steelyard_workbench.pages.families.gate_card import HeldOutRequest
-from steelyard_workbench.parts.datasets.questions import as_text
+from steelyard_workbench.parts.datasets.questions import as_text, top_of
 from steelyard_workbench.parts.review.sending import RowReview
 
 #: The most characters of a context in the table; the row below it has all.
@@ -46,25 +47,15 @@ _SCHEMA = {
     "change": pl.Float64,
     "flip": pl.String,
 }
-_TITLES = {
-    "row": "#",
-    "context": "text",
-    "decision": "decision",
-    "right": "right",
-    "before": "before",
-    "after": "after",
-    "change": "change",
-    "flip": "flip",
-}
-_WIDTHS = {
-    "row": 60,
-    "context": 235,
-    "decision": 95,
-    "right": 100,
-    "before": 160,
-    "after": 160,
-    "change": 90,
-    "flip": 100,
+_COLUMNS = {
+    "row": ("#", 60),
+    "context": ("text", 235),
+    "decision": ("decision", 95),
+    "right": ("right", 100),
+    "before": ("before", 160),
+    "after": ("after", 160),
+    "change": ("change", 90),
+    "flip": ("flip", 100),
 }
 
 
@@ -82,9 +73,7 @@ class HeldOutRows(Boxed):
     ) -> None:
         super().__init__()
         self._client, self._reviews = client, reviews
-        self._job = job
-        self._against = against
-        self._earlier_job = earlier_job
+        self._job, self._against, self._earlier_job = job, against, earlier_job
         self._frame: pl.DataFrame | None = None
         self._contexts: dict[str, str] = {}
         # By context and decision: the place of the row among the evaluation rows.
@@ -95,22 +84,20 @@ class HeldOutRows(Boxed):
             "decision": _select("Decision", {_ALL: ""}, request.decision),
             "right": _select("Right answer", {_ALL: ""}, request.outcome),
         }
-        pn.bind(self._on_filter, *self.filters.values(), watch=True)
+        pn.bind(lambda *_: schedule(self.start), *self.filters.values(), watch=True)
         self.number = pmui.TextInput(label="Row number", width=130)
         pn.bind(self._on_number, self.number, watch=True)
         self.table = FrameTable(
             self._page,
             what="The rows for the check",
             id_column="row",
-            titles=_TITLES,
-            widths=_WIDTHS,
+            columns=_COLUMNS,
             sortable=("row", "decision", "right", "change", "flip"),
             page_size=_PAGE,
             wrapped=("context",),
             on_open=lambda row: self.show_row(row["row"]),
         )
-        self.none = stack()
-        self.row = stack()
+        self.none, self.row = stack(), stack()
         self._box = stack(
             heading("Rows for the check", level=3),
             pmui.Row(*self.filters.values(), self.number),
@@ -184,13 +171,11 @@ class HeldOutRows(Boxed):
         before = self._client.jobs.records(self._job.id, group=self._against)
         earlier: set[tuple[Any, ...]] = set()
         if self._earlier_job is not None:
-            try:
-                records = self._client.jobs.records(self._earlier_job)
-            except SteelyardError:  # its rows are gone: new and earlier cannot be told apart
-                records = None
-            earlier = set() if records is None else {judged_as(record) for record in records}
+            # Where its rows are gone, new and earlier cannot be told apart.
+            with suppress(SteelyardError):
+                earlier = set(map(judged_as, self._client.jobs.records(self._earlier_job)))
         if self._job.gate is not None and self._job.gate.judged_on == "all":
-            earlier = {judged_as(record) for record in after}
+            earlier = set(map(judged_as, after))
         return pair_records(before, after, earlier)
 
     def _fetch_contexts(self, names: list[str]) -> None:
@@ -217,9 +202,6 @@ class HeldOutRows(Boxed):
         if text.strip().isdecimal():
             self.show_row(int(text))
 
-    def _on_filter(self, *_: str) -> None:
-        schedule(self.start)
-
     def _after(self) -> None:
         """Offer the values of the rows, and say so when the filters leave none."""
         if self._frame is None:
@@ -238,8 +220,8 @@ class HeldOutRows(Boxed):
                 if field.value
             ]
             clear = action_button("Clear the filter", lambda _: self._clear(), variant="contained")
-            which = " and ".join(fields)
-            self.none[:] = [empty(f"0 of {self._frame.height:,} rows: {which}.", clear)]
+            text = f"0 of {self._frame.height:,} rows: {' and '.join(fields)}."
+            self.none[:] = [empty(text, clear)]
 
     def _clear(self) -> None:
         for field in self.filters.values():
@@ -302,7 +284,7 @@ def right_outcome(record: JobRecord) -> str:
     """Return the outcome that a row says is right."""
     for labels in (record.targets, record.rewards):
         if isinstance(labels, dict):
-            return max(labels, key=lambda name: labels[name])
+            return top_of(labels)
     return "—"
 
 
@@ -323,5 +305,5 @@ def _figure(record: JobRecord) -> float:
 
 
 def _answer(probabilities: Mapping[str, float]) -> str:
-    top = max(probabilities, key=lambda name: probabilities[name])
+    top = top_of(probabilities)
     return f"{top} ({probabilities[top]:.3f})"

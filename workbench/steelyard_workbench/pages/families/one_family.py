@@ -16,10 +16,11 @@ from steelyard.families.fine_tune_wire import Job
 from steelyard.families.wire import Family
 from steelyard.wire.jobs import UNFINISHED
 from steelyard_workbench.kit.basics import html_pane, stack
-from steelyard_workbench.kit.components.cards import card
 from steelyard_workbench.kit.components.choices import Choice as Steps
 from steelyard_workbench.kit.components.choices import Choices
 from steelyard_workbench.kit.components.details import Details
+from steelyard_workbench.kit.components.facts import card
+from steelyard_workbench.kit.components.numbers import counted
 from steelyard_workbench.kit.components.side_by_side import side_by_side
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.problems import leave_to_banner, not_loaded, problem_of
@@ -43,8 +44,8 @@ from steelyard_workbench.pages.families.result import (
     show_changed,
     show_result,
 )
-from steelyard_workbench.pages.jobs.active_row import ActiveRow
-from steelyard_workbench.pages.jobs.progress import Track
+from steelyard_workbench.pages.jobs.progress import ActiveRow, Track
+from steelyard_workbench.parts.datasets.names import dataset_name
 from steelyard_workbench.parts.families.labels import (
     ASK,
     CANNOT_CONTINUE,
@@ -86,16 +87,15 @@ class OneFamily(FamilyDetails):
         self._track = Track()
         self.details: Details | None = None
         self.begin_continue = Write(self.ask_continue)
-        self.begin_naming = Write(self._name_it, "Not opened:", self.notes)
+        self.begin_naming = Write(
+            lambda: name_family(session, self.family), "Not opened:", self.notes
+        )
         self.begin_switch_on = Write(lambda: self.switch(True))
         self.rows_place = stack()
         self.show_rows = Task(self._show_rows)
         self.look = Task(self._look, on_failure=leave_to_banner)
         self.arrive = Task(self._arrive)
         self._box = stack(self.notes, self.loaded, self._dialog_place)
-
-    def __panel__(self) -> Viewable:
-        return self._box
 
     async def _arrive(self) -> None:
         """Fetch the family, and ask whether to continue it if it can be."""
@@ -161,7 +161,7 @@ class OneFamily(FamilyDetails):
     def _fetch(self) -> Seen:
         family = self._client.families.get(self._name)
         ids = [choice.job.id for choice in choices_of(family)]
-        dataset = self._dataset_name(family)
+        dataset = dataset_name(self._client, family.dataset_id)
         if not ids:
             return Seen(family, None, dataset=dataset)
         ended = (
@@ -175,14 +175,7 @@ class OneFamily(FamilyDetails):
             result = self._result if job.gate is not None else None
             return Seen(family, job, dataset=dataset, result=result)
         except SteelyardError as error:
-            problem = problem_of(error, not_loaded("The fine-tune"))
-            return Seen(family, None, problem, dataset)
-
-    def _dataset_name(self, family: Family) -> str:
-        try:
-            return self._client.datasets.get(family.dataset_id).name
-        except SteelyardError:  # deleted
-            return family.dataset_id
+            return Seen(family, None, problem_of(error, not_loaded("The fine-tune")), dataset)
 
     def _show(self, seen: Seen) -> Viewable:
         family, job = seen.family, seen.job
@@ -229,13 +222,12 @@ class OneFamily(FamilyDetails):
         """Return the most used steps; one that is not possible now has the reason under it."""
         lacking = [] if family.switched_on else ["it is off"]
         lacking += [] if family.served is not None else ["it serves no model"]
+        go = partial(self._session.open, dataset=family.dataset_id, version=0)
         continuation = continue_of(family)
         n_new = 0 if continuation is None or continuation.rows is None else continuation.rows.new
         why_not = self._why_not_continue(family)
         go_on = Steps(
-            "Continue…"
-            if why_not or not n_new
-            else f"Continue with {n_new:,} new row{'s' * (n_new != 1)}",
+            "Continue…" if why_not or not n_new else f"Continue with {counted(n_new, 'new row')}",
             None if why_not else self.begin_continue.start,
             text=" ".join(map(as_sentence, why_not)),
             look="filled",
@@ -243,7 +235,7 @@ class OneFamily(FamilyDetails):
         )
         ask = Steps(
             "Ask it",
-            None if lacking else self._ask_it,
+            None if lacking else partial(go, "playground", view=ASK, model=family.id),
             text=" ".join(map(as_sentence, lacking)),
             look="filled" if why_not else "outlined",
             hint="The Playground opens with the wording of its dataset.",
@@ -254,7 +246,7 @@ class OneFamily(FamilyDetails):
             look="outlined",
             hint="Programs ask a named decision, whose wording and model change here.",
         )
-        dataset = Steps("Open its dataset", self._open_dataset, look="text")
+        dataset = Steps("Open its dataset", partial(go, "datasets"), look="text")
         steps = [ask, name, dataset, go_on] if why_not else [go_on, ask, name, dataset]
         if not family.switched_on:
             steps.insert(0, Steps("Switch on", self.begin_switch_on.start, look="filled"))
@@ -273,18 +265,6 @@ class OneFamily(FamilyDetails):
             return ["it has no dataset"]
         why = CANNOT_CONTINUE.get(continuation.state)
         return [] if why is None else [why]
-
-    def _ask_it(self) -> None:
-        family = self.family
-        self._session.open(
-            "playground", view=ASK, model=family.id, dataset=family.dataset_id, version=0
-        )
-
-    async def _name_it(self) -> None:
-        await name_family(self._session, self.family)
-
-    def _open_dataset(self) -> None:
-        self._session.open("datasets", dataset=self.family.dataset_id, version=0)
 
     def _reasons(self, family: Family, job: Job) -> list[Viewable]:
         """Return why the check did not pass, and the step that would settle it."""

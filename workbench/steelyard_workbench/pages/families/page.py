@@ -9,7 +9,6 @@ import panel_material_ui as pmui
 from panel.viewable import Viewable
 
 from steelyard.datasets.wire import Dataset
-from steelyard.families.fine_tune_wire import Job
 from steelyard.families.wire import Family, FamilyList
 from steelyard_workbench.kit.basics import action_button, stack
 from steelyard_workbench.kit.components.facts import heading
@@ -116,17 +115,19 @@ class FamiliesPage(Page):
         """Show the form of a new family."""
         if not datasets:
             return no_datasets(self.session, "A model line grows on the training rows of one.")
+        choose = self.session.param.update
         self.form = FamilyForm(
-            self.client, datasets, self.session.dataset, self._open_started, self.visit
+            self.client,
+            datasets,
+            self.session.dataset,
+            lambda job: choose(family=job.family or "", job=job.id),
+            self.visit,
         )
         return self.form.__panel__()
 
     def _table(self, families: list[Family]) -> list[Viewable]:
         """Return the model lines with the served model of each, and those that wait to move."""
-
-        def open_(place: int) -> None:
-            self.session.param.update(family=families[place].id, job="")
-
+        choose = self.session.param.update
         lines = mark_table(
             ("model line", "answers", "right", "used", "next"),
             [
@@ -140,7 +141,7 @@ class FamiliesPage(Page):
                 for family in families
             ],
             label="Model lines",
-            open_=open_,
+            open_=lambda place: choose(family=families[place].id, job=""),
             opens="Open it",
         )
         waiting = [
@@ -153,9 +154,6 @@ class FamiliesPage(Page):
     def _growable(self) -> list[Dataset]:
         datasets = offered_datasets(self.client, self.session.dataset)
         return [dataset for dataset in datasets if not dataset.evaluation_only]
-
-    def _open_started(self, job: Job) -> None:
-        self.session.param.update(family=job.family or "", job=job.id)
 
     async def look(self) -> None:
         """Bring the family that is shown up to date."""

@@ -25,7 +25,7 @@ from steelyard_workbench.kit.escaping import cut
 from steelyard_workbench.kit.look import CARD_CSS, TABLE_CSS, beam, chip, pill, verdict_card
 from steelyard_workbench.kit.theme import Status
 from steelyard_workbench.pages.families.held_out import is_right, right_outcome
-from steelyard_workbench.parts.datasets.questions import as_line
+from steelyard_workbench.parts.datasets.questions import as_line, top_of
 from steelyard_workbench.parts.families.verdicts import verdict_of
 
 #: Answers that changed and are shown, and the most that are fetched and counted one by one.
@@ -159,18 +159,14 @@ def _some(
             new.decision_id,
             text_by_name[new.context_sha256],
             right_outcome(new),
-            _top(old),
-            _top(new),
+            top_of(old.probabilities),
+            top_of(new.probabilities),
             tuple(new.probabilities),
             not is_right(new),
         )
         for old, new in pairs
         if new.context_sha256 in text_by_name
     )
-
-
-def _top(record: JobRecord) -> str:
-    return max(record.probabilities, key=lambda name: record.probabilities[name])
 
 
 def show_result(family: Family, job: Job, model: object, result: HeldOutResult | None) -> Viewable:

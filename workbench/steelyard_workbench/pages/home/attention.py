@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import chain, islice
 from typing import Any
 
 from steelyard.alarms.wire import Alarm
@@ -86,18 +87,11 @@ def recent_evaluations(client: Client, datasets: Sequence[Dataset]) -> list[Eval
     """Return the newest evaluations of some datasets, newest first, a call a dataset."""
 
     def of(dataset: Dataset) -> list[Evaluation]:
-        evaluations: list[Evaluation] = []
-        for evaluation in client.evaluations.list(dataset.id, page_size=MOST_EVALUATIONS):
-            evaluations.append(evaluation)
-            if len(evaluations) == MOST_EVALUATIONS:
-                break
-        return evaluations
+        evaluations = client.evaluations.list(dataset.id, page_size=MOST_EVALUATIONS)
+        return list(islice(evaluations, MOST_EVALUATIONS))
 
     listed = in_parallel(of, list(datasets)[:MOST_DATASETS])
-    return sorted(
-        (evaluation for part in listed for evaluation in part),
-        key=lambda evaluation: -evaluation.created_at,
-    )
+    return sorted(chain.from_iterable(listed), key=lambda evaluation: -evaluation.created_at)
 
 
 def in_parallel(work: Any, items: Sequence[Any]) -> list[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -19,14 +20,12 @@ from steelyard.errors import SteelyardError
 from steelyard.evaluations.wire import Evaluation
 from steelyard.families.wire import Family
 from steelyard_workbench.kit.basics import action_button, stack
-from steelyard_workbench.kit.components.cards import FRAME
 from steelyard_workbench.kit.components.choices import Choice, Choices
-from steelyard_workbench.kit.components.facts import facts, heading
+from steelyard_workbench.kit.components.facts import FRAME, facts, heading
 from steelyard_workbench.kit.components.numbers import ago
-from steelyard_workbench.kit.loaded import Loaded
+from steelyard_workbench.kit.loaded import Loaded, SharedFetch
 from steelyard_workbench.kit.page import Page
 from steelyard_workbench.kit.session import Session
-from steelyard_workbench.kit.shared_fetch import SharedFetch
 from steelyard_workbench.kit.states import empty, verdict
 from steelyard_workbench.pages.home.attention import (
     Need,
@@ -61,6 +60,11 @@ _WELCOME = (
 
 #: Of what needs somebody: a card for each.
 _NEED = {**FRAME, "padding": "6px 14px"}
+_NOTHING_WAITS = "**Nothing waits for you.** Rows that are assigned to you are listed here."
+_NOTHING_NEEDS = (
+    "**Nothing needs you now.** No alarm is raised, no review is open, no work runs or failed this "
+    "week, and no model line waits."
+)
 _NO_ACCOUNT = "You are not a member of an account yet. An owner can add you."
 
 
@@ -115,6 +119,11 @@ class HomePage(Page):
             except SteelyardError:
                 return None  # what fails says so in its own part
 
+        recent: list[Loaded[Any]] = [
+            Loaded("Recent datasets", datasets, self._show_datasets),
+            Loaded("Recent evaluations", evaluations, self._show_evaluations),
+            Loaded("Recent models", families, self._show_models),
+        ]
         begin = Loaded("The first steps", fetch_beginning, self._show_beginning, n_lines=3)
         decisions = Loaded("The decisions", listed, self._show_decisions, n_lines=1)
         return [
@@ -124,22 +133,15 @@ class HomePage(Page):
             *needing,
             self.part(decisions),
             heading("Recent"),
-            self._side_by_side(
-                Loaded("Recent datasets", datasets, self._show_datasets),
-                Loaded("Recent evaluations", evaluations, self._show_evaluations),
-                Loaded("Recent models", families, self._show_models),
+            pn.FlexBox(
+                *(pn.Column(self.part(part), styles=_RECENT) for part in recent),
+                gap="16px",
+                align_items="stretch",
+                sizing_mode="stretch_width",
+                margin=(0, 10),
             ),
             self.part(spend),
         ]
-
-    def _side_by_side(self, *recent: Loaded[Any]) -> Viewable:
-        return pn.FlexBox(
-            *(pn.Column(self.part(part), styles=_RECENT) for part in recent),
-            gap="16px",
-            align_items="stretch",
-            sizing_mode="stretch_width",
-            margin=(0, 10),
-        )
 
     def _show_decisions(self, listed: NamedListing) -> Viewable:
         """Show the named decisions; where there is none, how to start with one."""
@@ -176,30 +178,16 @@ class HomePage(Page):
         by_part = list(self.needs.values())
         if any(part_needs is None for part_needs in by_part):
             self.summary_box[:] = []
-        elif not any(by_part) and self.session.role == "reviewer":
-            self.summary_box[:] = [
-                empty(
-                    "**Nothing waits for you.** Rows that are assigned to you are listed here.",
-                    is_good=True,
-                )
-            ]
         elif not any(by_part):
-            self.summary_box[:] = [
-                empty(
-                    "**Nothing needs you now.** No alarm is raised, no review is "
-                    "open, no work runs or failed this week, and no model line "
-                    "waits.",
-                    is_good=True,
-                )
-            ]
+            is_reviewer = self.session.role == "reviewer"
+            text = _NOTHING_WAITS if is_reviewer else _NOTHING_NEEDS
+            self.summary_box[:] = [empty(text, is_good=True)]
 
     def _row(self, need: Need) -> Viewable:
         row: list[Viewable] = [verdict(need.status, need.title, need.text)]
         if need.action:
-            button = action_button(
-                need.action, lambda _: self.session.open(need.page, **need.chosen), align="center"
-            )
-            row.append(button)
+            go = self._opener(need.page, **need.chosen)
+            row.append(action_button(need.action, lambda _: go(), align="center"))
         return pmui.Row(*row, sizing_mode="stretch_width", margin=(0, 10, 8, 10), styles=_NEED)
 
     def _show_datasets(self, datasets: Sequence[Dataset]) -> Viewable:
@@ -250,7 +238,7 @@ class HomePage(Page):
 
     def _opener(self, page: str, **chosen: Any) -> Callable[[], None]:
         """Return a function that opens a page."""
-        return lambda: self.session.open(page, **chosen)
+        return partial(self.session.open, page, **chosen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,8 +266,7 @@ def show_spend(spend: Spend | None) -> Viewable:
     """Show the spending, and nothing where accounts are off."""
     if spend is None:
         return pn.Column(visible=False)
-    wallet = spend.wallet
-    month = spend.month_usd
+    wallet, month = spend.wallet, spend.month_usd
     values = {
         **({} if month is None else {"This month": f"{usd(month)}, by the account's keys"}),
         "Available": f"{usd(wallet.available_usd)}, and {usd(wallet.reserved_usd)} held by work in progress",

@@ -5,23 +5,29 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import islice
 from textwrap import shorten
 from typing import Any
 
 import panel as pn
 import panel_material_ui as pmui
+from bokeh.models import ColumnDataSource
 from panel.viewable import Viewable
 
+from steelyard.client.display_families import job_facts, show_time
 from steelyard.errors import KeyScopeError
 from steelyard.evaluations.wire import Evaluation
 from steelyard.families.fine_tune_wire import Job, JobEvent
 from steelyard.wire.jobs import UNFINISHED, JobSummary
-from steelyard_workbench.kit.basics import action_button, stack
+from steelyard_workbench.kit.basics import Boxed, action_button, stack
+from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.confirmation import Confirmation
-from steelyard_workbench.kit.components.facts import heading
+from steelyard_workbench.kit.components.facts import facts, heading, table
 from steelyard_workbench.kit.components.mark_table import mark_table
 from steelyard_workbench.kit.components.numbers import ago
+from steelyard_workbench.kit.components.progress_bar import ProgressBar
+from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.page import Page
 from steelyard_workbench.kit.problems import leave_to_banner
@@ -29,11 +35,17 @@ from steelyard_workbench.kit.scheduling import schedule
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.states import empty, refused_button
 from steelyard_workbench.kit.tasks import Task
-from steelyard_workbench.pages.jobs.active_row import ActiveRow
-from steelyard_workbench.pages.jobs.detail import JobDetail
-from steelyard_workbench.pages.jobs.progress import Track, ended_text, title_of
+from steelyard_workbench.kit.theme import BLUE
+from steelyard_workbench.pages.jobs.progress import (
+    ActiveRow,
+    Track,
+    ended_text,
+    percent_done,
+    progress_text,
+    title_of,
+)
 from steelyard_workbench.parts.datasets.names import dataset_name
-from steelyard_workbench.parts.named.filtering import filter_row, name_of
+from steelyard_workbench.parts.named.naming import filter_row, name_of
 
 #: Looks at running jobs between two looks at all, which find new ones.
 _LOOKS_A_LIST = 5
@@ -96,13 +108,10 @@ class JobsPage(Page):
         self.place = stack()
         self.listed = Loaded("The jobs", self._fetch, self._show, n_lines=6)
         self.chosen = Loaded("The fine-tune", self._fetch_opened, self._show_detail)
-        self._look_at_all = Task(self._list_again, on_failure=leave_to_banner, scope=self.visit)
-        self._look_at_active = Task(
-            self._update_active, on_failure=leave_to_banner, scope=self.visit
-        )
-        self._look_at_chosen = Task(
-            self._update_chosen, on_failure=leave_to_banner, scope=self.visit
-        )
+        options: dict[str, Any] = {"on_failure": leave_to_banner, "scope": self.visit}
+        self._look_at_all = Task(self._list_again, **options)
+        self._look_at_active = Task(self._update_active, **options)
+        self._look_at_chosen = Task(self._update_chosen, **options)
         views: list[Viewable] = [
             self._notes,
             filter_row(self.session, self.listed.refresh.start),
@@ -183,8 +192,7 @@ class JobsPage(Page):
         if ended:
             views.append(self._table(ended[: self._n_ended]))
         if len(ended) > self._n_ended:
-            more = action_button(f"Show more of {len(ended):,}", lambda _: self._more())
-            views.append(more)
+            views.append(action_button(f"Show more of {len(ended):,}", lambda _: self._more()))
         elif not ended:
             views.append(empty("None has ended yet."))
         self.place[:] = views
@@ -315,31 +323,26 @@ class JobsPage(Page):
     def _show_detail(self, fine_tune: _Opened) -> Viewable:
         job, events, dataset = fine_tune
         links: list[Viewable] = []
-        if job.status in UNFINISHED:
-            if self.forbidden:
-                links.append(refused_button("Cancel…", [self.forbidden]))
-            else:
-                stop = action_button(
-                    "Cancel…", lambda _: self._cancel_clicked(job.summary), color="danger"
-                )
-                links.append(stop)
+        if job.status in UNFINISHED and self.forbidden:
+            links.append(refused_button("Cancel…", [self.forbidden]))
+        elif job.status in UNFINISHED:
+            stop = partial(self._cancel_clicked, job.summary)
+            links.append(action_button("Cancel…", lambda _: stop(), color="danger"))
         if job.family is not None and not job.family_deleted:
             label = "Open its check" if job.gate is not None else "Open its model line"
-            gate = action_button(
-                label, lambda _: self.session.open("families", family=job.family, job=job.id)
-            )
-            links.append(gate)
+            line = partial(self.session.open, "families", family=job.family, job=job.id)
+            links.append(action_button(label, lambda _: line()))
         evaluation = job.dataset_evaluation
         if isinstance(evaluation, Evaluation):
-            opened = action_button(
-                "Open its evaluation",
-                lambda _: self.session.open(
-                    "evaluations", evaluation=evaluation.id, dataset=evaluation.dataset_id
-                ),
+            judged = partial(
+                self.session.open,
+                "evaluations",
+                evaluation=evaluation.id,
+                dataset=evaluation.dataset_id,
             )
-            links.append(opened)
-        close = action_button("Close", lambda _: self.session.param.update(job=""), variant="text")
-        links.append(close)
+            links.append(action_button("Open its evaluation", lambda _: judged()))
+        close = partial(self.session.param.update, job="")
+        links.append(action_button("Close", lambda _: close(), variant="text"))
         self.detail = JobDetail(job, dataset, links)
         self.detail.update(job, events, self._track_of(job))
         return self.detail.__panel__()
@@ -352,3 +355,87 @@ class JobsPage(Page):
 def _outline(listed: list[JobSummary]) -> list[tuple[str, str, str | None]]:
     """Return the facts that decide which rows there are."""
     return [(work.id, work.status, work.ended) for work in listed]
+
+
+_SHOWN_EVENTS = 25
+
+
+class JobDetail(Boxed):
+    """A fine-tune: its progress, its loss, its events, and a link to its model."""
+
+    def __init__(self, job: Job, dataset: str, links: list[Viewable]) -> None:
+        super().__init__()
+        self._dataset = dataset
+        self._text = pmui.Typography("", variant="body1")
+        self.bar = ProgressBar(label=f"Progress of {job.id}", value=0, sizing_mode="stretch_width")
+        self._facts, self._events, self.curve = stack(), stack(), stack()
+        self._source = ColumnDataSource({"step": [], "loss": []})
+        self._shown: Job | None = None
+        self._box = stack(
+            heading(f"Fine-tune of {job.family or 'a deleted model line'}"),
+            self._text,
+            self.bar,
+            self._facts,
+            pmui.FlexBox(*links),
+            self.curve,
+            heading("What happened", level=3),
+            self._events,
+        )
+
+    @property
+    def losses(self) -> list[tuple[int, float]]:
+        """Steps and losses that are drawn."""
+        return list(zip(self._source.data["step"], self._source.data["loss"], strict=True))
+
+    def update(self, job: Job, events: list[JobEvent], track: Track) -> None:
+        """Show how it is now."""
+        work = job.summary
+        self._text.object = escape_markdown(ended_text(work) or progress_text(work, track))
+        if job != self._shown:
+            # What it ends with says the reason.
+            values = {name: text for name, text in job_facts(job) if name != "reason"}
+            values["dataset"] = f"{self._dataset}, version {job.dataset_version}"
+            self._facts[:] = [facts(values)]
+        self._shown = job
+        self.bar.visible = work.is_active
+        self.bar.value = percent_done(work)
+        points = track.losses
+        if isinstance(job.curve, list) and job.curve:
+            points = [(point.step, point.loss) for point in job.curve]
+        if not job.hyperparameters.lora_rank:
+            points = _heads_of(points)
+        if points != self.losses and len(points) > 1:  # one point is no curve
+            self._draw(points, is_curve=bool(job.hyperparameters.lora_rank))
+        rows = [
+            # A time stays on one line.
+            (
+                str(event.seq),
+                show_time(event.created_at).replace(" ", "\u00a0"),
+                event.type,
+                event.message,
+            )
+            for event in reversed(events[-_SHOWN_EVENTS:])
+        ]
+        self._events[:] = [table(("", "at (UTC)", "what", ""), rows, label="Events, newest first")]
+
+    def _draw(self, points: list[tuple[int, float]], *, is_curve: bool) -> None:
+        self._source.data = {
+            "step": [step for step, _ in points],
+            "loss": [loss for _, loss in points],
+        }
+        if self.curve.objects:
+            return
+        # Heads are fitted one after the other, each to a decision of its own: no line joins them.
+        title = "Training loss" if is_curve else "Loss of each head, in the order of their fits"
+        chart = figures.plot(title, "step", "loss", height=260)
+        if is_curve:
+            chart.line(x="step", y="loss", source=self._source, color=BLUE, line_width=2)
+        chart.scatter(x="step", y="loss", source=self._source, color=BLUE, size=6)
+        chart.hover.tooltips = [("step", "@step"), ("loss", "@loss{0.0000}")]
+        self.curve[:] = [figures.show(chart)]
+
+
+def _heads_of(points: list[tuple[int, float]]) -> list[tuple[int, float]]:
+    """Return the first point of each head: its loss is repeated until the next one is fitted."""
+    before = [None, *(loss for _, loss in points)]
+    return [point for point, last in zip(points, before, strict=False) if point[1] != last]

@@ -12,7 +12,7 @@ from typing import Any
 import panel as pn
 import panel_material_ui as pmui
 from msgspec import UNSET
-from panel.viewable import Viewable, Viewer
+from panel.viewable import Viewable
 
 from steelyard.client import Client
 from steelyard.client.packed_lines import PackedLines
@@ -31,16 +31,15 @@ from steelyard.client.tables import (
 from steelyard.datasets.wire import Dataset
 from steelyard.imports.encodings import Source
 from steelyard.labeling.wire import LabelingJob, LabelingSource, TeacherList
-from steelyard_workbench.kit.basics import small_text, stack
-from steelyard_workbench.kit.components.cards import card
-from steelyard_workbench.kit.components.facts import heading
+from steelyard_workbench.kit.basics import Boxed, action_button, small_text, stack
+from steelyard_workbench.kit.components.facts import card, heading
 from steelyard_workbench.kit.components.file_chooser import FileChooser
-from steelyard_workbench.kit.components.step_names import number_fields
+from steelyard_workbench.kit.components.side_by_side import number_fields
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.problems import LackingError
 from steelyard_workbench.kit.states import verdict
 from steelyard_workbench.kit.tasks import Scope, Write
-from steelyard_workbench.parts.agreed_price import AgreedPrice
+from steelyard_workbench.parts.balance import AgreedPrice
 from steelyard_workbench.parts.datasets.importing import name_of
 from steelyard_workbench.parts.datasets.names import dataset_options
 
@@ -67,7 +66,7 @@ class _Uploaded:
     left_out: list[Refused]
 
 
-class LabelingForm(Viewer):
+class LabelingForm(Boxed):
     """The form; a price that is not nothing is shown first, and held on the next press."""
 
     def __init__(
@@ -112,7 +111,6 @@ class LabelingForm(Viewer):
         )
         self._doubt_by_teacher = {each.id: each.doubt for each in teachers.data if each.doubt}
         self.doubts = stack()
-        self.start = pmui.Button(label="Show the price and start", variant="contained")
         self.said = stack()
         super().__init__()
         fields = {
@@ -121,7 +119,9 @@ class LabelingForm(Viewer):
             "teacher_models": self.teachers,
         }
         self.begin = Write(self._begin, "Not started:", self.said, scope=scope, fields=fields)
-        self.start.on_click(self.begin.on_event)
+        self.start = action_button(
+            "Show the price and start", self.begin.on_event, variant="contained"
+        )
         self._of_file = pn.Column(
             pn.FlexBox(self.file, self._file_text, align_items="center"), self.asked
         )
@@ -132,9 +132,7 @@ class LabelingForm(Viewer):
         pn.bind(self._warn, self.teachers, watch=True)
         self._fit()
         self._warn()
-
-    def __panel__(self) -> Viewable:
-        return card(
+        self._box = card(
             heading("Label rows"),
             small_text(_WHAT),
             self.source,
@@ -272,8 +270,7 @@ class LabelingForm(Viewer):
             made = replace(made, lines=lines)
         else:
             table = read_table(self._data, self._filename)
-            columns = Mapping(guess_mapping(table).context)
-            made = convert(table, columns).without_sides()
+            made = convert(table, Mapping(guess_mapping(table).context)).without_sides()
         if not made.n_rows:
             raise ValueError(f"No row can be used. {describe_refused(made.refused)}")
         source = self._client.labeling.upload(name_of(self._filename), made.lines, on_refused=made)
@@ -283,8 +280,8 @@ class LabelingForm(Viewer):
 def _show_left_out(refused: Sequence[Refused]) -> list[Viewable]:
     if not refused:
         return []
-    heading = f"{len(refused):,} left out:"
-    return [verdict("unsure", heading, escape_markdown(describe_refused(refused)))]
+    text = escape_markdown(describe_refused(refused))
+    return [verdict("unsure", f"{len(refused):,} left out:", text)]
 
 
 def _without_labels(line: bytes) -> bytes:

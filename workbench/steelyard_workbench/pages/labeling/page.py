@@ -12,12 +12,11 @@ from steelyard.datasets.wire import Dataset
 from steelyard.labeling.wire import LabelingJob, LabelingResult, TeacherList
 from steelyard.wire.jobs import UNFINISHED
 from steelyard_workbench.kit.basics import action_button, stack
-from steelyard_workbench.kit.components.cards import behind_button
-from steelyard_workbench.kit.components.facts import facts
+from steelyard_workbench.kit.components.facts import behind_button, facts
 from steelyard_workbench.kit.components.mark_table import mark_table
 from steelyard_workbench.kit.components.numbers import ago
 from steelyard_workbench.kit.loaded import Loaded
-from steelyard_workbench.kit.one_part_page import OnePartPage
+from steelyard_workbench.kit.page import OnePartPage
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.states import empty
 from steelyard_workbench.pages.labeling.form import LabelingForm
@@ -91,8 +90,7 @@ class LabelingPage(OnePartPage):
             )
             # A form that is being filled in stays while the jobs below it are fetched again.
             self._starting = behind_button("Label rows", self.form) if jobs else [self.form]
-        view = self._table(jobs) if jobs else empty(_NONE)
-        return stack(*self._starting, view)
+        return stack(*self._starting, self._table(jobs) if jobs else empty(_NONE))
 
     def _table(self, jobs: list[LabelingJob]) -> Viewable:
         return mark_table(
@@ -125,21 +123,19 @@ class LabelingPage(OnePartPage):
         views: list[Viewable] = [facts(values)]
         place = stack()
         may_change = self.session.may_change
+        calls = self.client.labeling
         if may_change and job.status in UNFINISHED:
-            views.append(self.button("Cancel", partial(self.client.labeling.cancel, job.id), place))
+            views.append(self.button("Cancel", partial(calls.cancel, job.id), place))
         if results:
             self.queue = LabelQueue(
                 self.client, job, results, self._review, self.visit, may_make=may_change
             )
             views += [show_agreement(job), self.queue]
         if may_change and job.status == "review_ready":
-            views.append(
-                self.button("Discard", partial(self.client.labeling.discard, job.id), place)
-            )
+            views.append(self.button("Discard", partial(calls.discard, job.id), place))
         if job.dataset_id is not UNSET:
-            dataset_id = job.dataset_id
-            review = action_button("Review its dataset", lambda _: self._review(dataset_id))
-            views.append(review)
+            review = partial(self._review, job.dataset_id)
+            views.append(action_button("Review its dataset", lambda _: review()))
         return stack(*views, place)
 
     def _review(self, dataset_id: str) -> None:

@@ -10,16 +10,16 @@ import panel as pn
 import panel_material_ui as pmui
 import param
 from msgspec import UNSET
-from panel.viewable import Viewable, Viewer
+from panel.viewable import Viewable
 
 from steelyard.client import Client
 from steelyard.datasets.wire import Dataset
 from steelyard.labeling.wire import LabelingJob, LabelingResult
-from steelyard_workbench.kit.basics import action_button, small_text, stack
+from steelyard_workbench.kit.basics import Boxed, action_button, small_text, stack
 from steelyard_workbench.kit.components.facts import heading, table
 from steelyard_workbench.kit.components.mark_table import MarkTable, mark_table
 from steelyard_workbench.kit.components.numbers import measure_text
-from steelyard_workbench.kit.components.step_names import number_fields
+from steelyard_workbench.kit.components.side_by_side import number_fields
 from steelyard_workbench.kit.states import empty, verdict
 from steelyard_workbench.kit.tasks import Scope, Write
 
@@ -29,7 +29,7 @@ _MOST_CHARACTERS = 300
 _QUEUES = {"Teachers differ": "differ", "Teachers agree": "agree", "Every row": "all"}
 
 
-class LabelQueue(Viewer):
+class LabelQueue(Boxed):
     """The rows of a job whose labels are ready.
 
     Rows on which all teachers agree are accepted at first, and others are left out. Only who
@@ -55,27 +55,24 @@ class LabelQueue(Viewer):
         self.queue = pmui.RadioButtonGroup(
             label="Queue", options=_QUEUES, value="differ" if differs else "agree"
         )
-        self.before = pmui.Button(label="Rows before", variant="outlined", size="small")
-        self.after = pmui.Button(label="Next rows", variant="outlined", size="small")
-        self.take = pmui.Button(label="Accept this page", variant="outlined", size="small")
+        self.before = action_button("Rows before", lambda _: self._turn(-PAGE), size="small")
+        self.after = action_button("Next rows", lambda _: self._turn(PAGE), size="small")
+        self.take = action_button(
+            "Accept this page", self._take_page, size="small", visible=may_make
+        )
         self.fraction = pmui.FloatInput(
             label="Share for the check", value=0.2, start=0.1, end=1.0, step=0.05, width=190
         )
-        self.finish = pmui.Button(label="Make a dataset", variant="contained", visible=may_make)
-        self.take.visible = self.fraction.visible = may_make
-        self.said = stack()
+        self.fraction.visible = may_make
+        self.said, self._rows = stack(), stack()
         self._count = small_text("")
-        self._rows = stack()
-        super().__init__()
         self.finalize = Write(self._finalize, "Not made:", self.said, scope=scope)
-        self.before.on_click(lambda _: self._turn(-PAGE))
-        self.after.on_click(lambda _: self._turn(PAGE))
-        self.take.on_click(self._take_page)
-        self.finish.on_click(self.finalize.on_event)
+        self.finish = action_button(
+            "Make a dataset", self.finalize.on_event, variant="contained", visible=may_make
+        )
+        super().__init__()
         self._show()
-
-    def __panel__(self) -> Viewable:
-        return stack(
+        self._box = stack(
             heading("Rows to accept"),
             pn.FlexBox(self.queue, self.before, self.after, self.take, align_items="center"),
             self._count,

@@ -9,8 +9,8 @@ import panel as pn
 import panel_material_ui as pmui
 
 from steelyard.decision_log.wire import DecisionSummary, TopProbabilityRow
-from steelyard_workbench.kit.basics import Boxed, html_pane
-from steelyard_workbench.kit.components.cards import card
+from steelyard_workbench.kit.basics import Boxed, action_button, html_pane
+from steelyard_workbench.kit.components.facts import card
 from steelyard_workbench.kit.look import CARD_CSS
 from steelyard_workbench.parts.live.view import AnswerFilter
 
@@ -40,12 +40,14 @@ class WouldAct(Boxed):
             sizing_mode="stretch_width",
         )
         self.text = html_pane("", CARD_CSS, margin=(0, 10))
-        self.left = pmui.Button(label="Show those left to a person", size="small")
-        self.wrong = pmui.Button(label="Show the wrong ones", size="small")
-        for button in (self.left, self.wrong):
-            button.variant = "outlined"
-        self.left.on_click(lambda _: open_(left_below(self.threshold)))
-        self.wrong.on_click(lambda _: open_(wrong_above(self.threshold)))
+        self.left = action_button(
+            "Show those left to a person",
+            lambda _: open_(left_below(self.threshold)),
+            size="small",
+        )
+        self.wrong = action_button(
+            "Show the wrong ones", lambda _: open_(wrong_above(self.threshold)), size="small"
+        )
         pn.bind(self._say, self.slider, self.unit, watch=True)
         self._box = card(
             self.text,

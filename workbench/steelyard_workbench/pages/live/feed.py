@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Any
 
-import panel_material_ui as pmui
 import polars as pl
 from panel.viewable import Viewable
 
@@ -16,7 +15,7 @@ from steelyard.client import Client
 from steelyard.decision_log.wire import DecisionLogPage, LoggedDecision, LoggedResult
 from steelyard.wire.queries import ExportFormat
 from steelyard_workbench.kit.basics import Boxed, action_button, stack
-from steelyard_workbench.kit.components.export_buttons import ExportButtons
+from steelyard_workbench.kit.components.download import ExportButtons
 from steelyard_workbench.kit.components.frame_table import FrameTable, PageRequest, TablePage
 from steelyard_workbench.kit.look import bar, coloured_chip, pill
 from steelyard_workbench.kit.problems import Problem, not_loaded, problem_of
@@ -26,17 +25,16 @@ from steelyard_workbench.kit.theme import outcome_colours
 from steelyard_workbench.parts.live.view import View
 
 _PAGE = 200
-_TITLES = {
-    "at": "When, UTC",
-    "text": "Text",
-    "answer": "Answer",
-    "sure": "How sure",
-    "right": "Was it right?",
-}
 #: Nothing is cut while an answer is open beside the table.
-_WIDTHS = {"at": 112, "text": 360, "answer": 140, "sure": 110, "right": 140}
+_COLUMNS = {
+    "at": ("When, UTC", 112),
+    "text": ("Text", 360),
+    "answer": ("Answer", 140),
+    "sure": ("How sure", 110),
+    "right": ("Was it right?", 140),
+}
 _MARKUP = ("answer", "sure", "right")
-_SCHEMA = {"id": pl.String, **dict.fromkeys(_TITLES, pl.String)}
+_SCHEMA = {"id": pl.String, **dict.fromkeys(_COLUMNS, pl.String)}
 #: Pages that a look goes through for one that is not empty: filters may leave pages short.
 _MOST_PAGES = 5
 
@@ -67,8 +65,7 @@ class Feed(Boxed):
             self._rows,
             what="The decisions",
             id_column="id",
-            titles=_TITLES,
-            widths=_WIDTHS,
+            columns=_COLUMNS,
             page_size=20,
             wrapped=("text",),
             markup=_MARKUP,
@@ -77,12 +74,13 @@ class Feed(Boxed):
         )
         self.state = stack(loading(6, "The decisions"))
         self.new = action_button("", self.show_new, size="small", visible=False)
-        self.older = pmui.Button(label="Load older", variant="text", size="small", visible=False)
         self._looking = Task(self._ask, on_failure=self._show_failure)
         self.load_older = OneAtATime(
             self._load_older, not_loaded("Older decisions"), self.state, can_retry=False
         )
-        self.older.on_click(self.load_older.on_event)
+        self.older = action_button(
+            "Load older", self.load_older.on_event, variant="text", size="small", visible=False
+        )
         self.exports = ExportButtons(self._export, lambda ending: f"decisions.{ending}")
         #: What is drawn once there is a decision.
         self._parts = [self.new, self.table, self.older, self.exports]

@@ -143,7 +143,8 @@ def _measure_text(
 def _about(summary: DecisionSummary, view: View) -> str:
     """Return the scope of the figures, in sentences."""
     window = f"{view.window}, {clock(summary.since)} to {clock(summary.until)} UTC"
-    half, most = map(_one_time, (summary.latency_p50_ms, summary.latency_p95_ms))
+    times = (summary.latency_p50_ms, summary.latency_p95_ms)
+    half, most = ("{} ({})".format(*time_text(measure)) for measure in times)
     sentences = [
         f"Stored decisions of the {window}. Ranges are 95 % intervals.",
         f"Times are the server's: half within {half}, 95 % within {most}.",
@@ -271,10 +272,6 @@ def _name(group: DecisionGroup) -> str:
     return group.version or group.model
 
 
-def _one_time(measure: Measure | None) -> str:
-    return "{} ({})".format(*time_text(measure))
-
-
 def _as_line(measure: Measure | None) -> str:
     value, rest = share_text(measure)
     return "—" if measure is None else f"{value} ({rest})"
@@ -288,5 +285,4 @@ def with_table(label: str, data: Viewable, tables: set[str]) -> Viewable:
         data.visible = not data.visible
         (tables.add if data.visible else tables.discard)(label)
 
-    button = action_button(label, turn, variant="text", size="small")
-    return stack(button, data)
+    return stack(action_button(label, turn, variant="text", size="small"), data)

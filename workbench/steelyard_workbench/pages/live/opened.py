@@ -46,18 +46,17 @@ class OpenedAnswer(Boxed):
         self._client, self._id, self._on_feedback = client, decision_id, on_feedback
         self.fields: dict[str, Any] = {}
         self._saved: dict[str, str] = {}
-        self.send = pmui.Button(label="Save what was right", variant="contained", size="small")
+
         self.said = LiveText()
         self._problem = stack()
         self.save = Write(self._save, on_failure=self._show_failure)
-        self.send.on_click(self.save.on_event)
+        self.send = action_button(
+            "Save what was right", self.save.on_event, variant="contained", size="small"
+        )
         self.part = Loaded("The decision", lambda: client.stored_decision(decision_id), self._show)
         close = action_button("Close", lambda _: on_close(), variant="text", size="small")
         self._box = stack(
-            pmui.Row(
-                pmui.Typography("The decision", variant="h3", sx=_HEADING),
-                close,
-            ),
+            pmui.Row(pmui.Typography("The decision", variant="h3", sx=_HEADING), close),
             self.part,
         )
 
@@ -139,6 +138,5 @@ class OpenedAnswer(Boxed):
             shown.append(small_text(escape_markdown(origin)))
         if isinstance(feedback, dict):
             likely = escape_markdown(feedback_text(feedback))
-            text = f"What was right is not certain. The likeliest is {likely}."
-            shown.append(small_text(text))
+            shown.append(small_text(f"What was right is not certain. The likeliest is {likely}."))
         return [*shown, field]

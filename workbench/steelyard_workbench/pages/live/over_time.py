@@ -14,13 +14,13 @@ import panel as pn
 import panel_material_ui as pmui
 from bokeh.models import BoxAnnotation, ColumnDataSource, Legend, Span
 from msgspec import UnsetType
-from panel.viewable import Viewable, Viewer
+from panel.viewable import Viewable
 
 from steelyard.client import Client
 from steelyard.decision_log.wire import DecisionSeries, SeriesPoint
 from steelyard.errors import SteelyardError
 from steelyard.wire.measures import Measure
-from steelyard_workbench.kit.basics import small_text, stack
+from steelyard_workbench.kit.basics import Boxed, small_text, stack
 from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.facts import heading
 from steelyard_workbench.kit.components.mark_table import mark_table
@@ -73,7 +73,7 @@ class _Line:
     has_interval: bool = True
 
 
-class OverTime(Viewer):
+class OverTime(Boxed):
     """Decisions over time in the page's ``view``; ``open_`` gets the filter of those behind a point."""
 
     def __init__(self, client: Client, view: Callable[[], View], open_: Open) -> None:
@@ -84,9 +84,7 @@ class OverTime(Viewer):
         self.span = pmui.Select(label="Span", options=SPANS, value=86_400, width=180, size="small")
         self.part = Loaded("The figures over time", self._fetch, self._show, is_late=True)
         pn.bind(lambda _: self.part.start(), self.span, watch=True)
-
-    def __panel__(self) -> Viewable:
-        return stack(heading("Over time"), self.span, self.part)
+        self._box = stack(heading("Over time"), self.span, self.part)
 
     async def renew(self) -> None:
         """Fetch figures older than some minutes again; the present ones stay until then."""
@@ -218,13 +216,7 @@ def _chart(
             {
                 "at": [(point.start + series.bucket_s / 2) * 1000 for point in points],
                 "from": [clock(point.start) for point in points],
-                "value": [measure.value for measure in values],
-                "low": [
-                    measure.value if measure.low is None else measure.low for measure in values
-                ],
-                "high": [
-                    measure.value if measure.high is None else measure.high for measure in values
-                ],
+                **figures.interval_columns(values),
                 "told": [_measure_in_words(measure, unit) for measure in values],
                 "name": [line.name] * len(points),
             }

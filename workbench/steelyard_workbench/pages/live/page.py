@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import panel as pn
@@ -17,10 +18,12 @@ from steelyard.alarms.wire import Alarm
 from steelyard.client import Client
 from steelyard.datasets.wire import Dataset
 from steelyard.decision_log.wire import DecisionSeries, DecisionSummary
-from steelyard.errors import SteelyardError
+from steelyard.errors import NotFoundError, SteelyardError
 from steelyard.shadows.wire import ShadowReport
 from steelyard_workbench.kit.basics import Boxed, action_button, stack
 from steelyard_workbench.kit.components.copy_text import CopyText
+from steelyard_workbench.kit.components.facts import heading, table
+from steelyard_workbench.kit.components.numbers import measure_text, percent_text
 from steelyard_workbench.kit.components.side_by_side import side_by_side
 from steelyard_workbench.kit.components.unseen import Visibility
 from steelyard_workbench.kit.escaping import escape_markdown
@@ -36,7 +39,6 @@ from steelyard_workbench.pages.live.figures import show_details, show_strip
 from steelyard_workbench.pages.live.opened import OpenedAnswer
 from steelyard_workbench.pages.live.over_time import OverTime
 from steelyard_workbench.pages.live.sending import SendForm
-from steelyard_workbench.pages.live.shadows import fetch_shadows, show_shadow
 from steelyard_workbench.parts.live.alarms import fetch_alarms, show_alarms
 from steelyard_workbench.parts.live.share_table import TO_CHECK, share_table
 from steelyard_workbench.parts.live.view import WINDOWS, AnswerFilter, View, from_text, to_text
@@ -106,7 +108,7 @@ class LivePage(Page):
         self.details = stack()
         self.charts = stack(self.details, self.over_time, visible=False)
         self.feed = Feed(
-            self.client, on_open=self.show, on_change=self._changed, nothing=self._nothing
+            self.client, on_open=self.show, on_change=self._note_change, nothing=self._nothing
         )
         self.sending: SendForm = SendForm(
             self.client,
@@ -265,7 +267,7 @@ class LivePage(Page):
         if not visit.say_if_ended(f"Sent to review: {made.name} ({made.id})."):
             self.session.open("review", dataset=made.id, version=made.version, draft=draft_id)
 
-    def _changed(self) -> None:
+    def _note_change(self) -> None:
         self._has_changed = True
 
     def _look_at(self, view: View) -> None:
@@ -378,7 +380,8 @@ class LivePage(Page):
             return empty(text, self._button("Show every model and decision", self._choose_all))
         if self.view.window_s < _LONGEST:
             text = f"**No decision was stored in the {self.view.window}.**"
-            return empty(text, self._button("Look at the last 30 days", self._choose_longest))
+            longest = partial(self.window.param.update, value=_LONGEST)
+            return empty(text, self._button("Look at the last 30 days", longest))
         text = (
             "**No answer is stored yet.** This page shows the answers that applications ask for. "
             "Keep a first one in the Playground, or let a program store one."
@@ -401,9 +404,6 @@ class LivePage(Page):
         self.model.value = self.decision.value = self.named.value = ""
         self._is_offering = False
         self._on_choice()
-
-    def _choose_longest(self) -> None:
-        self.window.value = _LONGEST
 
 
 class TrueShares(Boxed):
@@ -440,3 +440,57 @@ class TrueShares(Boxed):
     def _show(self, series: DecisionSeries) -> Viewable:
         rows = self._view().rows
         return share_table(series, lambda decision: self._open(replace(rows, decision=decision)))
+
+
+#: Families of a window that are looked at.
+_MOST = 8
+
+
+def fetch_shadows(client: Client, summary: DecisionSummary) -> list[ShadowReport]:
+    """Return the comparisons of the window's families that have a shadow."""
+    tuned = {group.model for group in summary.groups if group.version and "@" not in group.model}
+    reports = []
+    for name in sorted(tuned)[:_MOST]:
+        try:
+            report = client.families.compare_shadow(name, since=summary.since, until=summary.until)
+        except NotFoundError:
+            continue  # deleted since
+        if report.shadow is not None:
+            reports.append(report)
+    return reports
+
+
+def show_shadow(report: ShadowReport) -> Viewable:
+    """Show how often a family and its shadow agree, and who was right where they do not."""
+    shadow = report.shadow
+    assert shadow is not None  # noqa: S101  the others are not fetched
+    title = heading(f"{shadow.family} and its shadow {shadow.model}")
+    if not report.decisions:
+        text = (
+            f"{escape_markdown(shadow.model)} scores {percent_text(shadow.share)} of what is stored from now on; "
+            "nothing of this window was scored by both yet."
+        )
+        return stack(title, pn.pane.Markdown(text))
+    columns = (
+        "decision",
+        "answers",
+        "same top",
+        "with feedback",
+        "model line right",
+        "shadow right",
+        "one alone",
+    )
+    rows = [
+        (
+            name,
+            f"{decision.n:,}",
+            measure_text(decision.agreement),
+            f"{decision.observed:,}",
+            measure_text(decision.family_accuracy or None),
+            measure_text(decision.shadow_accuracy or None),
+            f"model line {decision.family_right:,}, shadow {decision.shadow_right:,}",
+        )
+        for name, decision in report.decisions.items()
+    ]
+    view = table(columns, rows, label="A model line and its shadow", numbers=range(1, 6))
+    return stack(title, view)

@@ -16,7 +16,7 @@ from panel.viewable import Viewable
 from steelyard.client import Client
 from steelyard.datasets.from_feedback_wire import MAX_NAMED
 from steelyard.datasets.wire import Dataset
-from steelyard_workbench.kit.basics import Boxed, small_text, stack
+from steelyard_workbench.kit.basics import Boxed, action_button, small_text, stack
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.tasks import Scope, Write
@@ -50,12 +50,17 @@ class SendForm(Boxed):
         self.new_name = pmui.TextInput(
             label="Name of the new dataset", value="", width=260, size="small"
         )
-        self.send = pmui.Button(label=SEND, variant="contained", size="small")
+
         self._problem = stack()
         self.do = Write(self._do, "Not sent to review:", self._problem, refused=SEND, scope=scope)
+        self.send = action_button(SEND, self.do.on_event, variant="contained", size="small")
         super().__init__()
-        self.send.on_click(self.do.on_event)
-        self.part = Loaded("The datasets", self._datasets, self._offer, n_lines=1)
+        self.part: Loaded[list[Dataset]] = Loaded(
+            "The datasets",
+            lambda: list(islice(client.datasets.iterate(), _MOST_DATASETS)),
+            self._offer,
+            n_lines=1,
+        )
         self._box = stack(
             self.what,
             pn.FlexBox(self.part, self.new_name, self.send, align_items="center", gap="8px"),
@@ -99,14 +104,9 @@ class SendForm(Boxed):
     def _named(self) -> str:
         return f"Live decisions {time.strftime('%Y-%m-%d %H:%M', time.gmtime())}"
 
-    def _datasets(self) -> list[Dataset]:
-        return list(islice(self.client.datasets.iterate(), _MOST_DATASETS))
-
     def _offer(self, datasets: list[Dataset]) -> Viewable:
-        self.place.options = {
-            "a new dataset": _NEW,
-            **dataset_options(datasets, with_rows=True),
-        }
+        options = dataset_options(datasets, with_rows=True)
+        self.place.options = {"a new dataset": _NEW, **options}
         return self.place
 
     @param.depends("place.value", "do.is_running", watch=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 
 import panel as pn
@@ -16,7 +17,7 @@ from steelyard_workbench.kit.basics import stack
 from steelyard_workbench.kit.components.facts import heading
 from steelyard_workbench.kit.components.progress_bar import ProgressBar
 from steelyard_workbench.kit.loaded import Loaded
-from steelyard_workbench.kit.one_part_page import OnePartPage
+from steelyard_workbench.kit.page import OnePartPage
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.states import empty, verdict
 from steelyard_workbench.kit.theme import Status
@@ -101,8 +102,7 @@ class MapPage(OnePartPage):
             return no_datasets(self.session, "A map shows the rows of one.")
         title = heading(f"Version {mapped_version.version}")
         if mapped_version.offered:
-            chosen = mapped_version.dataset.id
-            title = dataset_select(self.session, mapped_version.offered, chosen)
+            title = dataset_select(self.session, mapped_version.offered, mapped_version.dataset.id)
         if mapped_version.mapped is not None:
             self.view = MapView(self.session, mapped_version.mapped, self.visit)
             self.view.recolour.start()
@@ -116,15 +116,14 @@ class MapPage(OnePartPage):
         return stack(title, *view, place)
 
     def _show_none(self, mapped_version: _MappedVersion, place: pn.Column) -> list[Viewable]:
-        n_rows = mapped_version.dataset.rows
-        most = (
-            f" Of its {n_rows:,} rows {MAX_POINTS:,} are shown, taken at even distances."
-            if n_rows > MAX_POINTS
-            else ""
-        )
+        dataset, most = mapped_version.dataset, ""
+        if dataset.rows > MAX_POINTS:
+            most = (
+                f" Of its {dataset.rows:,} rows {MAX_POINTS:,} are shown, taken at even distances."
+            )
         start = self.button(
             "Lay out the rows",
-            lambda: self._create(mapped_version),
+            partial(self.client.maps.create, dataset.id, version=mapped_version.version),
             place,
             variant="contained",
             refused="Lay out the rows",
@@ -159,7 +158,12 @@ class MapPage(OnePartPage):
         )
         again = self.button(
             "Go on",
-            lambda: self._create_again(dataset_map),
+            partial(
+                self.client.maps.create,
+                dataset_map.dataset_id,
+                version=dataset_map.dataset_version,
+                model=dataset_map.model,
+            ),
             place,
             variant="contained",
             refused="Go on",
@@ -167,11 +171,3 @@ class MapPage(OnePartPage):
         status: Status = "off" if dataset_map.status == "cancelled" else "bad"
         buttons = [again] if self.session.may_change else []
         return [verdict(status, f"The map is {dataset_map.status}.", description), *buttons]
-
-    def _create(self, mapped_version: _MappedVersion) -> DatasetMap:
-        return self.client.maps.create(mapped_version.dataset.id, version=mapped_version.version)
-
-    def _create_again(self, dataset_map: DatasetMap) -> DatasetMap:
-        return self.client.maps.create(
-            dataset_map.dataset_id, version=dataset_map.dataset_version, model=dataset_map.model
-        )

@@ -103,7 +103,11 @@ class JudgeSection(Section):
         if open_judge is not None:
             self.open_judge(open_judge)
         # Those to try, and those that are here; the rest of the catalogue stands below.
-        first = [judge for judge in judges.data if _comes_first(judge)]
+        first = [
+            judge
+            for judge in judges.data
+            if judge.recommended or judge.downloaded or judge.connected or _runs(judge)
+        ]
         first.sort(key=lambda judge: _SIZES.index(judge.recommended or ""))
         rest = [judge for judge in judges.data if judge not in first]
         shown: list[Viewable] = [] if judges.runs_here else [empty(_NOT_INSTALLED)]
@@ -125,7 +129,7 @@ class JudgeSection(Section):
                 ],
                 label="More models",
                 numbers=(1,),
-                open_=lambda place: self._open_place(rest, place),
+                open_=lambda place: self._open(rest[place]),
                 opens="Set it up",
             )
             shown.append(
@@ -175,9 +179,6 @@ class JudgeSection(Section):
             return ""
         left = (task.total - task.done) * (time.monotonic() - at) / done
         return f", {left / 60:.0f} min left" if left >= 90 else f", {left:.0f} s left"
-
-    def _open_place(self, judges: Sequence[Judge], place: int) -> None:
-        self._open(judges[place])
 
     def open_judge(self, judge: Judge) -> None:
         """Show how far a judge is set up, and the next step of it."""
@@ -231,16 +232,11 @@ class JudgeSection(Section):
         self.dataset = pmui.Select(label="Dataset", options={}, width=230)
         self.labelled_by = pmui.Select(label="Labels by", options=list(_LABELLED_BY), width=230)
         datasets = Loaded("The datasets", self._fetch_datasets, self._show_datasets, n_lines=1)
-        datasets.refresh.scope = self.scope
-        datasets.start()
-        qualified = Loaded(
-            "The qualifications",
-            partial(judges.qualifications, name),
-            show_qualifications,
-            n_lines=2,
-        )
-        qualified.refresh.scope = self.scope
-        qualified.start()
+        qualifications = partial(judges.qualifications, name)
+        qualified = Loaded("The qualifications", qualifications, show_qualifications, n_lines=2)
+        for part in (datasets, qualified):
+            part.refresh.scope = self.scope
+            part.start()
         return [*steps, datasets.__panel__(), *self._thinking(judge), qualified.__panel__()]
 
     def _disconnect_button(self, name: str) -> pmui.Button:
@@ -298,24 +294,22 @@ class JudgeSection(Section):
 
     def _show_datasets(self, datasets: Sequence[Dataset]) -> Viewable:
         if not datasets:
-            text = "A calibration, and a qualification, need a dataset with labels."
-            return small_text(text)
-        name = self.chosen
+            return small_text("A calibration, and a qualification, need a dataset with labels.")
+        name, judges = self.chosen, self.client.judges
         self.dataset.options = {dataset.name: dataset.id for dataset in datasets}
         self.dataset.value = datasets[0].id
+        fields: dict[str, Any] = {"dataset_id": self.dataset}
         start = self._step(
-            "Calibrate",
-            lambda: self.client.judges.calibrate(name, str(self.dataset.value)),
-            fields={"dataset_id": self.dataset},
+            "Calibrate", lambda: judges.calibrate(name, str(self.dataset.value)), fields=fields
         )
         qualify = self._step(
             "Qualify",
-            lambda: self.client.judges.qualify(
+            lambda: judges.qualify(
                 name,
                 str(self.dataset.value),
                 labelled_by=_LABELLED_BY[str(self.labelled_by.value)],
             ),
-            fields={"dataset_id": self.dataset, "labelled_by": self.labelled_by},
+            fields=fields | {"labelled_by": self.labelled_by},
         )
         return pn.FlexBox(self.dataset, start, self.labelled_by, qualify, align_items="center")
 
@@ -370,10 +364,6 @@ def show_qualifications(listed: QualificationList) -> Viewable:
     return stack(
         title, show(escape_markdown(text)), table(columns, lines, label="What it qualified by")
     )
-
-
-def _comes_first(judge: Judge) -> bool:
-    return bool(judge.recommended or judge.downloaded or judge.connected or _runs(judge))
 
 
 def _show_results(judge: Judge) -> list[Viewable]:

@@ -18,8 +18,7 @@ from steelyard_workbench.kit.basics import action_button, small_text, stack
 from steelyard_workbench.kit.components.facts import facts, heading, table
 from steelyard_workbench.kit.components.mark_table import mark_table
 from steelyard_workbench.kit.components.numbers import measure_text, percent_text
-from steelyard_workbench.kit.components.side_by_side import side_by_side
-from steelyard_workbench.kit.components.step_names import number_fields
+from steelyard_workbench.kit.components.side_by_side import number_fields, side_by_side
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.personal import Section
 from steelyard_workbench.kit.problems import needed
@@ -57,7 +56,7 @@ class Routes(Section):
         self.routes = Loaded(
             "The combined models", self.client.models.routes, self._show, n_lines=2
         )
-        self.form = Loaded(
+        self.making = Loaded(
             "The models and datasets", self._fetch_choices, self._show_form, n_lines=2
         )
         self.opened.width = 520
@@ -66,7 +65,7 @@ class Routes(Section):
             small_text(_ABOUT),
             side_by_side(self.part(self.routes), self.opened),
             heading("Combine models", 3),
-            self.part(self.form),
+            self.part(self.making),
             self.said,
             self.question,
         ]
@@ -190,18 +189,15 @@ class Routes(Section):
             views += show_fit(route.fit)
         actions: list[Viewable] = []
         if route.models:
-            ask = action_button(
-                "Ask it",
-                lambda _: self.session.open("playground", model=route.name, named=""),
-                variant="contained",
-                size="small",
+            ask = partial(self.session.open, "playground", model=route.name, named="")
+            actions.append(
+                action_button("Ask it", lambda _: ask(), variant="contained", size="small")
             )
-            actions.append(ask)
         if not _runs(route):
-            remove = action_button(
-                "Remove …", lambda _: self.ask_to_remove(route), size="small", color="danger"
+            remove = partial(self.ask_to_remove, route)
+            actions.append(
+                action_button("Remove …", lambda _: remove(), size="small", color="danger")
             )
-            actions.append(remove)
         self.opened[:] = [*views, pn.FlexBox(*actions, self.close_button())]
         self.opened.visible = True
 
@@ -278,11 +274,8 @@ def _state_of(route: ModelRoute) -> str:
         return "being fitted"
     if not route.models:
         return "not fitted: it failed"
-    return "failed to be fitted anew" if _failed(route) else "answers"
-
-
-def _failed(route: ModelRoute) -> bool:
-    return route.task is not None and route.task.status == "failed"
+    has_failed = route.task is not None and route.task.status == "failed"
+    return "failed to be fitted anew" if has_failed else "answers"
 
 
 def _runs(route: ModelRoute) -> bool:

@@ -12,9 +12,8 @@ import param
 from steelyard.decisions.kinds import BINARY_NAMES
 from steelyard.decisions.several import LabelSet, ids_of_labels, multi_label
 from steelyard.errors import InvalidRequestError
-from steelyard_workbench.kit.basics import Boxed, action_button, small_text, stack
-from steelyard_workbench.kit.components.any_length import ANY_LENGTH
-from steelyard_workbench.kit.components.cards import FRAME
+from steelyard_workbench.kit.basics import ANY_LENGTH, Boxed, action_button, small_text, stack
+from steelyard_workbench.kit.components.facts import FRAME
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.problems import LackingError
 from steelyard_workbench.pages.playground.read_as import read_as_text, wording_fields

@@ -16,8 +16,7 @@ from panel.viewable import Viewable, Viewer
 from steelyard.client.answers import DecideAnswer, expected_of
 from steelyard.client.model_choices import ModelChoice
 from steelyard.errors import InvalidRequestError
-from steelyard_workbench.kit.basics import action_button, small_text, stack
-from steelyard_workbench.kit.components.any_length import ANY_LENGTH
+from steelyard_workbench.kit.basics import ANY_LENGTH, action_button, small_text, stack
 from steelyard_workbench.kit.components.copy_text import CopyText
 from steelyard_workbench.kit.components.facts import unseen_heading
 from steelyard_workbench.kit.components.lint_warnings import show_warnings
@@ -77,22 +76,18 @@ class PlaygroundPage(Page):
         add = action_button(
             "Add a question", lambda _: self._add(DecisionFields(self._free_name(), "binary"))
         )
-        name = pmui.Button(label=NAME_IT, variant="outlined")
         self.name_it = Write(self._name_it, "Not named:", self.answer, scope=self.visit)
-        name.on_click(self.name_it.on_event)
+        name = action_button(NAME_IT, self.name_it.on_event)
         self._ask = action_button("Ask", self.ask.on_event, variant="contained")
         key = origin_key(self.session)
         self._remember_typing(key)
         self.models = Loaded("The models", self.client.models.choices, self._fill_models, n_lines=1)
         self.origin = stack()
         if key:
-            origin = Loaded(
-                "The decisions",
-                partial(fetch_origin, self.session),
-                self._fill_origin,
-                n_lines=1,
-            )
-            self.origin[:] = [self.part(origin)]
+            fetch = partial(fetch_origin, self.session)
+            self.origin[:] = [
+                self.part(Loaded("The decisions", fetch, self._fill_origin, n_lines=1))
+            ]
         return [
             side_by_side(
                 stack(
@@ -135,8 +130,7 @@ class PlaygroundPage(Page):
             max_length=ANY_LENGTH,
             sizing_mode="stretch_width",
         )
-        pn.bind(self._changed, self.context, watch=True)
-        pn.bind(self._changed, self.model, watch=True)
+
         self._able: dict[str, str] = {}
         self._base_models: frozenset[str] = frozenset()
         self.offer: ReaderOffer | None = None
@@ -144,7 +138,8 @@ class PlaygroundPage(Page):
         pn.bind(self._on_model, self.model, watch=True)
         self.keep = pmui.Switch(label="Keep this answer", value=False, align="center")
         self.why = pmui.Switch(label="Show why", value=False, align="center")
-        pn.bind(self._changed, self.why, watch=True)
+        for field in (self.context, self.model, self.why):
+            pn.bind(self._changed, field, watch=True)
 
     def _make_places(self) -> None:
         """Make the places of questions and answers, and the tasks that fill them."""
@@ -247,8 +242,7 @@ class PlaygroundPage(Page):
     def _decide(self, request: Mapping[str, Any]) -> DecideAnswer:
         name = self._reference_of(request)
         if name:
-            named = self.client.decision(name)
-            return named.decide(request["context"], store=request["store"])
+            return self.client.decision(name).decide(request["context"], store=request["store"])
         return self.client.decide(
             request["context"],
             request["decisions"],

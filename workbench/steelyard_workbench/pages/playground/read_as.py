@@ -9,8 +9,7 @@ import panel as pn
 import panel_material_ui as pmui
 
 from steelyard.decisions.statements import Reading, read_yes_no
-from steelyard_workbench.kit.basics import Boxed, action_button, stack
-from steelyard_workbench.kit.components.any_length import ANY_LENGTH
+from steelyard_workbench.kit.basics import ANY_LENGTH, Boxed, action_button, stack
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.problems import typed
 from steelyard_workbench.kit.theme import TEXT

@@ -42,7 +42,8 @@ class ReaderOffer(Section):
         self, session: Session, scope: Scope, ask_both: Callable[[str], Awaitable[None]]
     ) -> None:
         self._ask_both = ask_both
-        self._waits = False
+        #: Whether a download is under way.
+        self.is_waiting = False
         self.steps = stack()
         super().__init__(session, scope)
         self.refresh = OneAtATime(self.look, on_failure=lambda _: None, scope=scope)
@@ -63,28 +64,22 @@ class ReaderOffer(Section):
             connected = next((each for each in readers if each.connected), None)
             if connected is None:
                 self.steps[:] = self._ways_to(next(r for r in readers if r.name == READER))
-            elif self._waits:
-                self._waits = False
+            elif self.is_waiting:
+                self.is_waiting = False
                 await self._ask_both(connected.name)
             else:
                 self.steps[:] = [self._ask_button(connected.name)]
-
-    @property
-    def is_waiting(self) -> bool:
-        """Whether a download is under way."""
-        return self._waits
 
     def _ways_to(self, reader: Judge) -> list[Viewable]:
         task = reader.task
         size = f" ({size_text(reader.bytes)})" if reader.bytes else ""
         if task is not None and task.status == "running":
-            self._waits = True
+            self.is_waiting = True
             return [*show_task(task), self.button("Stop", self._stop, "It was not stopped.")]
-        self._waits = False
+        self.is_waiting = False
         if task is not None and task.error is not None:
-            label = "Go on with the download"
             problem = verdict("unsure", "The reader is not here yet.", escape_markdown(task.error))
-            return [problem, self._get_button(label)]
+            return [problem, self._get_button("Go on with the download")]
         return [self._get_button(f"Get the reader{size}")]
 
     def _get_button(self, label: str) -> pmui.Button:
@@ -98,7 +93,7 @@ class ReaderOffer(Section):
 
     async def _get(self) -> None:
         await asyncio.to_thread(self.client.judges.download, READER)
-        self._waits = True
+        self.is_waiting = True
         await self.look()
 
     async def _stop(self) -> None:

@@ -6,12 +6,13 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import msgspec
 import panel as pn
 import panel_material_ui as pmui
-from panel.viewable import Viewable, Viewer
+from panel.viewable import Viewable
 
 from steelyard.client import Client
 from steelyard.client.answers import DecideAnswer
@@ -20,10 +21,9 @@ from steelyard.datasets.wire import Dataset
 from steelyard.errors import SteelyardError
 from steelyard.wire.decoding import decoder_of
 from steelyard.wire.violations import Violations
-from steelyard_workbench.kit.basics import action_button, small_text, stack
-from steelyard_workbench.kit.components.cards import card
+from steelyard_workbench.kit.basics import Boxed, action_button, small_text, stack
 from steelyard_workbench.kit.components.choices import Choice, Choices
-from steelyard_workbench.kit.components.facts import heading
+from steelyard_workbench.kit.components.facts import card, heading
 from steelyard_workbench.kit.components.numbers import is_free
 from steelyard_workbench.kit.components.unseen import TabMemory
 from steelyard_workbench.kit.loaded import Loaded
@@ -88,7 +88,7 @@ def _outcome_field(name: str, outcomes: Iterable[str], value: str) -> pmui.Selec
     )
 
 
-class WasItRight(Viewer):
+class WasItRight(Boxed):
     """Asks whether answers were right: feedback on them, and a row with the outcomes that are.
 
     Answers of different models count as right only once pressed. ``labels`` are the known outcomes
@@ -136,7 +136,8 @@ class WasItRight(Viewer):
         is_single = len(answers) == 1
         self.choose.visible = bool(labels) or not is_single
         self.buttons = Choices(self._offer_presses() if is_single else [], layout="row")
-        pn.bind(self._fit, self.dataset, watch=True)
+        fit = self.new_name.param.update
+        pn.bind(lambda id_: fit(visible=not id_), self.dataset, watch=True)
         self._memory = TabMemory(
             key=f"waiting rows {session.account}", text=_write(session.waiting_rows)
         )
@@ -151,7 +152,9 @@ class WasItRight(Viewer):
             self._memory,
             self.said,
         )
-        self.part: Loaded[list[Taker]] = Loaded("The datasets", self._fetch, self._show, n_lines=1)
+        fetch = partial(find_takers, session.client, request["decisions"])
+        self.part: Loaded[list[Taker]] = Loaded("The datasets", fetch, self._show, n_lines=1)
+        self._box = self.part
 
     def _offer_presses(self) -> list[Choice]:
         """Return yes, and no: with the other outcome where there are two, else with a choice."""
@@ -161,30 +164,16 @@ class WasItRight(Viewer):
             [(name, top)] = tops.items()
             others = [other for other in self.right[name].options if other not in {_NONE, top}]
             if len(others) == 1:
-                return [
-                    yes,
-                    Choice(
-                        f"No, it is “{others[0]}”",
-                        lambda: self._keep({name: others[0]}),
-                        look="outlined",
-                    ),
-                ]
-        return [yes, Choice("No…", self._open_choice, look="outlined")]
-
-    def _open_choice(self) -> None:
-        self.choose.visible = True
+                label, keep = f"No, it is “{others[0]}”", partial(self._keep, {name: others[0]})
+                return [yes, Choice(label, keep, look="outlined")]
+        open_ = partial(self.choose.param.update, visible=True)
+        return [yes, Choice("No…", open_, look="outlined")]
 
     def _keep(self, outcomes: Mapping[str, str]) -> None:
         """Choose the right outcome, and keep it."""
         for name, outcome in outcomes.items():
             self.right[name].value = outcome
         self.save.start()
-
-    def __panel__(self) -> Viewable:
-        return self.part.__panel__()
-
-    def _fetch(self) -> list[Taker]:
-        return find_takers(self._session.client, self._request["decisions"])
 
     def _show(self, takers: Sequence[Taker]) -> Viewable:
         self._takers = {taker.dataset.id: taker for taker in takers}
@@ -207,9 +196,6 @@ class WasItRight(Viewer):
         """Note which rows wait, in this session and in the tab."""
         self._session.waiting_rows = waiting
         self._memory.text = _write(waiting)
-
-    def _fit(self, dataset_id: str) -> None:
-        self.new_name.visible = not dataset_id
 
     async def _save(self) -> None:
         labels = {name: field.value for name, field in self.right.items() if field.value != _NONE}

@@ -103,12 +103,9 @@ class AnswersTogether(Boxed):
             price = (outcome.answer.charge.amount_usd,) if has_price else ()
             rows.append((model, *cells, f"{outcome.took_ms:,.0f}", *price))
         numbers = tuple(range(1 + len(names), len(columns)))
-        views: list[Viewable] = [
-            table(columns, rows, label="Answers by model", numbers=numbers),
-        ]
+        views: list[Viewable] = [table(columns, rows, label="Answers by model", numbers=numbers)]
         if len(answered) > 1:
-            agreements = "; ".join(agreement(name, answered) for name in names)
-            views.append(small_text(agreements))
+            views.append(small_text("; ".join(agreement(name, answered) for name in names)))
             answer_of = {
                 model: outcome.answer for model, outcome in by_model if outcome.answer is not None
             }

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from itertools import islice
 
 import panel as pn
-import panel_material_ui as pmui
 from panel.viewable import Viewable
 
 from steelyard.evaluations.wire import Evaluation
@@ -54,25 +53,23 @@ class AfterSealing(Boxed):
 
     def _show(self, answers: tuple[list[str], list[Family]]) -> Viewable:
         models, families = answers
+        evaluate = action_button("Evaluate it", lambda _: self._open_evaluations())
         if models:
-            evaluate = action_button(
-                "Evaluate again",
-                lambda _: self.evaluate.start(models),
-                description=", ".join(models),
-            )
-        else:
-            evaluate = action_button("Evaluate it", lambda _: self._open_evaluations())
+            again, names = lambda _: self.evaluate.start(models), ", ".join(models)
+            evaluate = action_button("Evaluate again", again, description=names)
         learn = [self._offer(family) for family in families] or [self._offer_training()]
         return pn.FlexBox(*learn, evaluate, align_items="center")
 
     def _offer_training(self) -> Viewable:
         """Return the button that begins a family on the dataset."""
-        button = pmui.Button(label="Train on it", variant="contained")
         dataset = self._sealed.dataset_id
-        button.on_click(
-            lambda _: self._session.open("families", view=START, dataset=dataset, family="", job="")
+        return action_button(
+            "Train on it",
+            lambda _: self._session.open(
+                "families", view=START, dataset=dataset, family="", job=""
+            ),
+            variant="contained",
         )
-        return button
 
     def _offer(self, family: Family) -> Viewable:
         label, continuation = f"Continue {family.id}…", continue_of(family)

@@ -8,13 +8,17 @@ from msgspec import UNSET, structs
 
 from steelyard.review.wire import BlindRow, BlindStatus, DraftRow, RowAnswer
 
-_OPEN = ("untouched", "skipped")
 _YOURS = "You label this row without seeing its label, or what another says."
 _OTHERS = "Reviewers label this row independently. It cannot be edited until all have answered."
 _KNOWN = (
     "The label of this row is known: it scores its reviewers, and no answer or edit changes it."
 )
 _DISPUTED = "The reviewers of this row disagree. Choose the right label."
+
+
+def is_undecided(row: DraftRow) -> bool:
+    """Whether a row was not decided on yet."""
+    return row.now.state in ("untouched", "skipped")
 
 
 def is_apart(row: DraftRow) -> bool:
@@ -24,20 +28,19 @@ def is_apart(row: DraftRow) -> bool:
 
 def is_yours(row: DraftRow) -> bool:
     """Whether a row waits for reviewers of whom the one who asks is one."""
-    return row.blind is not UNSET and row.blind.status == "waiting" and row.blind.is_yours
+    return is_apart(row) and row.blind is not UNSET and row.blind.is_yours
 
 
 def is_disputed(row: DraftRow) -> bool:
     """Whether reviewers answered a row differently, and it was not decided since."""
-    if row.blind is UNSET or row.known is True or row.now.state not in _OPEN:
-        return False
-    return row.blind.status == "disagreed"
+    is_open = row.known is not True and is_undecided(row)
+    return is_open and row.blind is not UNSET and row.blind.status == "disagreed"
 
 
 def is_to_do(row: DraftRow) -> bool:
     """Whether a row that the reviewer was assigned is still to be labelled."""
     if row.blind is UNSET:
-        return row.now.state in _OPEN
+        return is_undecided(row)
     return row.blind.status == "waiting" and not row.blind.answers
 
 

@@ -66,7 +66,11 @@ class Beside(Boxed):
         self._facets = Loaded("The counts", self._fetch_facets, self._show_facets)
         self._similar = Loaded("Similar rows", self._fetch_similar, self._show_similar)
         self._of_row = Loaded("The row's history", self._fetch_row, show_history, n_lines=2)
-        self._of_draft = Loaded("The review's history", self._fetch_draft, show_history)
+        self._of_draft = Loaded(
+            "The review's history",
+            lambda: client.drafts.history(draft.id, limit=N_ENTRIES),
+            show_history,
+        )
         self.choice = pmui.RadioButtonGroup(
             options=[
                 _FACETS,
@@ -249,9 +253,6 @@ class Beside(Boxed):
         if self._row is None or not self._row.now.edit:
             return None
         return self._client.drafts.history(self._draft.id, row=self._row.row, limit=N_ENTRIES)
-
-    def _fetch_draft(self) -> History:
-        return self._client.drafts.history(self._draft.id, limit=N_ENTRIES)
 
 
 def agreement(similar: FoundSimilar, row: DraftRow | None) -> list[str]:

@@ -28,15 +28,14 @@ from steelyard_workbench.parts.datasets.questions import (
 #: Above this many rows their number must be typed to confirm.
 MAX_UNTYPED = 100
 _SNIPPET = 300
-_TITLES = {
-    "row": "row",
-    "context": "text",
-    "characters": "length",
-    "labels": "labels now",
-    "state": "state",
-    "note": "note",
+_COLUMNS = {
+    "row": ("row", 65),
+    "context": ("text", 205),
+    "characters": ("length", 95),
+    "labels": ("labels now", 180),
+    "state": ("state", 100),
+    "note": ("note", 90),
 }
-_WIDTHS = {"row": 65, "context": 205, "characters": 95, "labels": 180, "state": 100, "note": 90}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +65,7 @@ class SelectionEdit:
         return f"{self.action.capitalize()} {rows}"
 
 
-_PLAIN = (
-    SelectionEdit("accept"),
-    SelectionEdit("exclude"),
-    SelectionEdit("include"),
-    SelectionEdit("skip"),
-)
+_PLAIN = [SelectionEdit(action) for action in ("accept", "exclude", "include", "skip")]
 
 
 class BulkView(Boxed):
@@ -98,8 +92,7 @@ class BulkView(Boxed):
             self._fetch,
             what="The rows",
             id_column="row",
-            titles=_TITLES,
-            widths=_WIDTHS,
+            columns=_COLUMNS,
             sortable=("row", "characters"),
             wrapped=("context",),
             chips=("labels",),
@@ -113,7 +106,8 @@ class BulkView(Boxed):
         self._one = action_button("", lambda _: self.apply(), variant="contained", size="small")
         self._all = action_button("", lambda _: self.apply_to_all(), size="small")
         super().__init__()
-        self._confirm = Confirm()
+        #: The question before a change of many rows; it is for the page to hold.
+        self.confirm = Confirm()
         self._box = stack(
             pn.FlexBox(self._change, self._one, self._all, align_items="center"), self.table
         )
@@ -123,11 +117,6 @@ class BulkView(Boxed):
     def change(self) -> SelectionEdit:
         """The selected edit."""
         return self._changes[self._change.value]
-
-    @property
-    def confirm(self) -> Confirm:
-        """The question before a change of many rows; it is for the page to hold."""
-        return self._confirm
 
     def forbid(self) -> None:
         """Disable every change."""
@@ -165,7 +154,7 @@ class BulkView(Boxed):
                 "Narrow the filter and change all that match."
             )
         elif len(rows) > MAX_UNTYPED:
-            self._confirm.ask(
+            self.confirm.ask(
                 change.sentence(len(rows)), len(rows), lambda: self._change_rows(change, rows)
             )
         else:
@@ -180,7 +169,7 @@ class BulkView(Boxed):
         """Apply the selected action to every matching row, once it is confirmed."""
         change, total = self.change, self.table.total
         if total:
-            self._confirm.ask(
+            self.confirm.ask(
                 change.sentence(total), total, lambda: self._on_matching(change, total)
             )
 

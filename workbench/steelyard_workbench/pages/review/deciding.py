@@ -18,16 +18,16 @@ from steelyard_workbench.pages.review.bulk_view import SelectionEdit
 from steelyard_workbench.pages.review.edits import Unsent
 from steelyard_workbench.pages.review.queue_reader import QueueReader
 from steelyard_workbench.pages.review.steps import DraftSteps
-from steelyard_workbench.pages.review.suggestions import Suggestions, edits_to, top_of
+from steelyard_workbench.pages.review.suggestions import Suggestions, edits_to
 from steelyard_workbench.parts.datasets.questions import (
     Question,
     expected_of,
     label_set_of,
     questions_of,
     relabel_fields,
+    top_of,
     with_label,
     with_now,
-    with_state,
 )
 
 _STATE_OF: dict[str, RowState] = {
@@ -170,7 +170,7 @@ class Deciding:
             self._on_message(f"{message}; next: {questions[place + 1].id}")
         else:
             if not self._is_changed and row.now.state in ("untouched", "skipped"):
-                accepted = with_state(row, "accepted")
+                accepted = with_now(row, state="accepted")
                 entry = self._steps.show_edit(row, {"action": "accept"}, accepted, "accept")
             self._on_message(message)
             self._on_next()
@@ -256,7 +256,7 @@ class Deciding:
             state = "relabelled"
         else:
             state = _STATE_OF[action]
-        entry = self._steps.show_edit(row, {"action": action}, with_state(row, state), action)
+        entry = self._steps.show_edit(row, {"action": action}, with_now(row, state=state), action)
         self._on_message(message)
         self._on_next()
         self._steps.push(entry)
@@ -356,7 +356,7 @@ def _edit_of(change: SelectionEdit, row: DraftRow) -> tuple[dict[str, Any], Draf
     """Return a change as an edit of a row, and the row after it; ``None`` if it asks no such decision."""
     edit: dict[str, Any] = {"row": row.row, "action": change.action}
     if change.action != "relabel":
-        return edit, with_state(row, _STATE_OF[change.action])
+        return edit, with_now(row, state=_STATE_OF[change.action])
     questions = questions_of(row.decisions)
     question = next((question for question in questions if question.id == change.decision), None)
     if question is None or change.outcome not in question.outcomes:

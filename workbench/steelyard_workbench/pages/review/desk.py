@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import panel as pn
 from panel.viewable import Viewable, Viewer
 
-from steelyard.review.wire import MAX_EDITS, Draft, DraftRow, Queue, RowNow
-from steelyard_workbench.kit.basics import Boxed, stack
+from steelyard.review.wire import MAX_EDITS, BulkAction, Draft, DraftRow, Queue, RowNow
+from steelyard_workbench.kit.basics import Boxed, action_button, stack
 from steelyard_workbench.kit.components.live_text import LiveText
 from steelyard_workbench.kit.components.side_by_side import side_by_side
+from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.problems import not_loaded, problem_of
 from steelyard_workbench.kit.scheduling import schedule
 from steelyard_workbench.kit.session import Session
-from steelyard_workbench.kit.states import empty, failed, loading
+from steelyard_workbench.kit.states import empty, failed, loading, verdict
 from steelyard_workbench.kit.tasks import Task
 from steelyard_workbench.pages.review.after_sealing import AfterSealing
 from steelyard_workbench.pages.review.apart import is_apart, note_of
@@ -23,21 +24,19 @@ from steelyard_workbench.pages.review.beside import Beside
 from steelyard_workbench.pages.review.bulk_view import BulkView
 from steelyard_workbench.pages.review.deciding import Deciding
 from steelyard_workbench.pages.review.desk_head import DeskHead
-from steelyard_workbench.pages.review.desk_keys import DeskKeys
 from steelyard_workbench.pages.review.edits import EditQueue, Unsent
-from steelyard_workbench.pages.review.no_rows import show_no_row
 from steelyard_workbench.pages.review.note_dialog import NoteDialog
-from steelyard_workbench.pages.review.notices import Notices
 from steelyard_workbench.pages.review.outcomes_panel import OutcomesPanel
 from steelyard_workbench.pages.review.queue_reader import QueueReader
-from steelyard_workbench.pages.review.queue_tabs import QUEUES, QueueTabs
+from steelyard_workbench.pages.review.queue_tabs import MEANINGS, QUEUES, TITLES, QueueTabs
 from steelyard_workbench.pages.review.reviewers import Reviewers
 from steelyard_workbench.pages.review.row_view import RowView
-from steelyard_workbench.pages.review.rows_ahead import RowsAhead
+from steelyard_workbench.pages.review.rows_ahead import PAGE_ROWS, RowsAhead
 from steelyard_workbench.pages.review.seal_dialog import SealDialog
 from steelyard_workbench.pages.review.steps import DraftSteps
 from steelyard_workbench.pages.review.suggesting import Suggesting
-from steelyard_workbench.pages.review.waiting import Conflict
+from steelyard_workbench.pages.review.waiting import Notices
+from steelyard_workbench.parts.datasets.questions import digits_of
 from steelyard_workbench.parts.guidelines import Guidelines
 from steelyard_workbench.parts.review.filter_bar import FilterBar
 from steelyard_workbench.parts.review.row_filter import RowFilter, read_query, write_query
@@ -79,7 +78,6 @@ class Desk(Boxed):
             on_again=self.show_again,
             on_message=self.tell,
         )
-        self._keys = DeskKeys(self)
         self._filling_table = Task(self._fill_table)
         self._opening = Task(self._open_number, on_failure=self._show_failure)
         self._make_views(on_leave)
@@ -90,7 +88,7 @@ class Desk(Boxed):
     def _make_views(self, on_leave: Callable[[], None]) -> None:
         draft, client = self.draft, self.session.client
         self.bar = FilterBar(self.reader.filter, self.filter)
-        self.view = RowView(self.deciding.choose, self._act)
+        self.view = RowView(self.deciding.choose, lambda action: self.on_key(action, 1))
         self.bulk = BulkView(
             self.reader.fetch_table,
             on_selected=self.deciding.change_rows,
@@ -179,11 +177,6 @@ class Desk(Boxed):
         return self.steps.queue
 
     @property
-    def conflicts(self) -> list[Conflict]:
-        """Rows that another person edited too, and that wait for a choice."""
-        return self.steps.conflicts
-
-    @property
     def last_message(self) -> str:
         """The message that was read out last."""
         return str(self._live.text)
@@ -238,9 +231,86 @@ class Desk(Boxed):
             self._show_in_middle(loading(6, "The rows"))
             schedule(self.reader.fill)
 
+    # Keys
+
     def on_key(self, action: str, number: int) -> bool:
         """Run the action of a key; return whether it has one."""
-        return self._keys.press(action, number)
+        if action == "close":
+            return self._close()
+        if self.notes.is_open or self.seal.is_open or self.bulk.confirm.is_open:
+            return False
+        acts: dict[str, Callable[[], Any]] = {
+            "undo": self.steps.undo,
+            "redo": self.steps.redo,
+            "view": self.turn_view,
+            "search": self.bar.focus,
+            "similar": self.beside.show_similar,
+            "all": self._ask_for_all,
+        }
+        if action in acts:
+            acts[action]()
+            return True
+        return self._in_table(action, number) if self.is_bulk else self._in_focus(action, number)
+
+    def _in_focus(self, action: str, number: int) -> bool:
+        if action in ("next", "previous"):
+            self.step(1 if action == "next" else -1)
+        elif action in ("accept", "exclude", "skip"):
+            self.deciding.decide(action)
+        elif action == "take":
+            self.deciding.take_suggestion()
+        elif action == "note":
+            self.ask_for_note(self.rows.current)
+        elif action == "done":
+            self.deciding.settle_labels()
+        elif action == "choose" and (labels := self.view.labels) is not None:
+            ids = [*labels.labels]
+            if number % 10 == 0:
+                self.deciding.settle_labels()
+            elif number <= len(ids):
+                self.deciding.choose(ids[number - 1], self.view.turned(ids[number - 1]))
+        elif action == "choose":
+            question = self.view.question
+            keys = () if question is None else digits_of(question.outcomes)
+            if question is not None and (digit := str(number % 10)) in keys:
+                self.deciding.choose(question.id, question.outcomes[keys.index(digit)])
+        elif action in ("back", "forward"):
+            self.step(PAGE_ROWS if action == "forward" else -PAGE_ROWS)
+        else:
+            return False
+        return True
+
+    def _in_table(self, action: str, number: int) -> bool:
+        bulk, may_change = self.bulk, not self.steps.forbidden
+        if action in ("next", "previous"):
+            bulk.step(1 if action == "next" else -1)
+        elif action == "extend":
+            bulk.step(1 if number == 1 else -1, extends=True)
+        elif action in ("back", "forward"):
+            bulk.table.on_key(action)
+        elif action == "choose" and may_change:
+            if bulk.choose(number % 10):
+                bulk.apply()
+        elif action in ("accept", "exclude", "skip") and may_change:
+            bulk.act(cast("BulkAction", action))
+        elif action == "note":
+            self.ask_for_note(bulk.open_cursor())
+        else:
+            return False
+        return True
+
+    def _close(self) -> bool:
+        for dialog in (self.notes, self.seal, self.bulk.confirm):
+            if dialog.is_open:
+                dialog.close()
+                return True
+        return False
+
+    def _ask_for_all(self) -> None:
+        if not self.is_bulk:
+            self.turn_view()
+        if not self.steps.forbidden:
+            self.bulk.apply_to_all()
 
     # Going about
 
@@ -283,7 +353,6 @@ class Desk(Boxed):
         if self.rows.go_to(number):
             self.show_first()
             return
-
         self._opening.start(number)
 
     async def _open_number(self, number: int) -> None:
@@ -412,14 +481,7 @@ class Desk(Boxed):
         if self.is_bulk:
             return
         if row is None:
-            self._show_in_middle(
-                show_no_row(
-                    self.reader,
-                    is_named=self.queue.reviewer is not None,
-                    on_again=self.reload,
-                    on_clear=lambda: self.filter(RowFilter()),
-                )
-            )
+            self._show_in_middle(self._why_no_row())
             return
         suggestions = self.suggesting.held
         self.view.show(
@@ -433,6 +495,36 @@ class Desk(Boxed):
         )
         self._show_in_middle(self.view)
 
+    def _why_no_row(self) -> Viewable:
+        """Show why no row is shown, and the next step."""
+        reader, rows = self.reader, self.rows
+        if reader.failure is not None:
+            return failed(reader.failure, lambda _: self.reload())
+        if reader.filling.is_running or (not rows.is_complete and not rows.rows):
+            return loading(6, "The rows")
+        again = action_button("Start over", lambda _: self.reload())
+        if rows.rows:
+            text = f"**You went through {TITLES[reader.queue]}:** {len(rows.rows):,} rows. *Finish this version…* makes the next version of the dataset."
+            return empty(text, again, is_good=True)
+        return self._why_empty(again)
+
+    def _why_empty(self, again: Viewable) -> Viewable:
+        queue, suspects, parts = self.reader.queue, self.reader.suspects, self.reader.filter.parts
+        if queue == "suspect" and suspects is not None and suspects.status == "computing":
+            text = f"{suspects.done:,} of {suspects.rows:,} so far. {suspects.method}"
+            return verdict("running", "Comparing rows.", text)
+        if queue == "suspect" and suspects is not None and suspects.status == "unavailable":
+            return empty(f"**Suspect rows are unavailable.** {suspects.message}", again)
+        if queue in ("mine", "assigned") and self.queue.reviewer is None:
+            return empty("This queue goes by your name: write it into **Your name** above.")
+        if parts:
+            clear = action_button(
+                "Clear the filter", lambda _: self.filter(RowFilter()), variant="contained"
+            )
+            names = "*, *".join(escape_markdown(text) for text, _ in parts)
+            return empty(f"No rows of {TITLES[queue]} match *{names}*.", clear)
+        return empty(f"**{TITLES[queue]} is empty:** no {MEANINGS[queue]}.", again, is_good=True)
+
     def _show_in_middle(self, view: Viewable | Viewer) -> None:
         """Show the row, the table, or the reason why there is none."""
         # The column makes a pane of its own of a Viewer: only by this is it known what it shows,
@@ -442,9 +534,6 @@ class Desk(Boxed):
             self._middle[:] = [view]
 
     # What the person enters
-
-    def _act(self, action: str) -> None:
-        self.on_key(action, 1)
 
     def _on_selected(self, selected: tuple[Any, ...]) -> None:
         self.session.selected = [int(number) for number in selected]

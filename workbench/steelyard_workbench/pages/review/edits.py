@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -120,11 +120,11 @@ class EditQueue:
     def take_back(self) -> Unsent | None:
         """Take the last edit back, if the server cannot have it."""
         last = self.unsent[-1] if self.unsent else None
-        if last is not None and not last.is_tried and last.kind in ("edit", "bulk", "outcomes"):
-            entry = self.unsent.pop()
-            self._note_waiting()
-            return entry
-        return None
+        if last is None or last.is_tried or last.kind not in ("edit", "bulk", "outcomes"):
+            return None
+        self.unsent.remove(last)
+        self._note_waiting()
+        return last
 
     async def _send(self) -> None:
         while self.unsent and await self._send_first():
@@ -174,18 +174,13 @@ class EditQueue:
             # this one is the reviewer's own, and its number is known only since its receipt.
             edits = [{**edit, "seen": self._seen.get(edit["row"], 0)} for edit in entry.edits]
             return drafts.edit(draft_id, edits, self.reviewer, idempotency_key=entry.key)
-        if entry.kind == "answer":
-            return drafts.answer(
-                draft_id, **entry.given, reviewer=self.reviewer, idempotency_key=entry.key
-            )
-        if entry.kind == "outcomes":
-            return drafts.edit_outcomes(
-                draft_id, **entry.given, reviewer=self.reviewer, idempotency_key=entry.key
-            )
-        if entry.kind == "bulk":
-            return drafts.bulk(
-                draft_id, **entry.given, reviewer=self.reviewer, idempotency_key=entry.key
-            )
+        calls: dict[str, Callable[..., EditReceipt | AnswerReceipt]] = {
+            "answer": drafts.answer,
+            "outcomes": drafts.edit_outcomes,
+            "bulk": drafts.bulk,
+        }
+        if call := calls.get(entry.kind):
+            return call(draft_id, **entry.given, reviewer=self.reviewer, idempotency_key=entry.key)
         step = drafts.undo if entry.kind == "undo" else drafts.redo
         named = None if entry.of is None else entry.of.numbers
         first, last = named or (None, None)

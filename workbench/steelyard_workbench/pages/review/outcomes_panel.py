@@ -13,6 +13,7 @@ from steelyard.client.tables import OutcomeEdit
 from steelyard.decisions.wire import MAX_GUIDELINE
 from steelyard.review.outcomes_wire import DecisionOutcomes, DraftOutcome, DraftOutcomes
 from steelyard_workbench.kit.basics import Boxed, action_button, small_text, stack
+from steelyard_workbench.kit.components.numbers import counted
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.states import empty
@@ -34,7 +35,8 @@ class OutcomesPanel(Boxed):
         self, client: Client, draft_id: str, on_edit: Callable[[dict[str, Any], str], None]
     ) -> None:
         self._on_edit = on_edit
-        self._tables: dict[str, OutcomeEditor] = {}
+        #: The table of each decision whose outcomes can be changed.
+        self.tables: dict[str, OutcomeEditor] = {}
         #: The field of each decision's guideline.
         self.guidelines: dict[str, pmui.TextAreaInput] = {}
         self._listed: dict[str, DecisionOutcomes] = {}
@@ -63,11 +65,6 @@ class OutcomesPanel(Boxed):
         """Whether it is shown."""
         return bool(self._box.visible)
 
-    @property
-    def tables(self) -> dict[str, OutcomeEditor]:
-        """The table of each decision whose outcomes can be changed."""
-        return self._tables
-
     def turn(self) -> None:
         """Show it, or hide it."""
         self._box.visible = not self._box.visible
@@ -86,9 +83,12 @@ class OutcomesPanel(Boxed):
             edit = self._edit_of(decision)
             parts = []
             if "outcomes" in edit:
-                table = self._tables[decision]
-                n_left = len({table.edits[value].name for value in _roots(edit["outcomes"], table)})
-                parts.append("1 answer" if n_left == 1 else f"{n_left:,} answers")
+                table = self.tables[decision]
+                merged = {
+                    value for value, change in edit["outcomes"].items() if "same_as" in change
+                }
+                names = {edit.name for value, edit in table.edits.items() if value not in merged}
+                parts.append(counted(len(names), "answer"))
             if "guideline" in edit:
                 parts.append("a new guideline" if edit["guideline"] else "no guideline")
             if parts:
@@ -98,9 +98,12 @@ class OutcomesPanel(Boxed):
     def _edit_of(self, decision: str) -> dict[str, Any]:
         """Return the fields of a decision that are no longer as listed."""
         edit: dict[str, Any] = {}
-        table, listed = self._tables.get(decision), self._listed[decision]
-        if table is not None and (changes := self._changes(decision, table)) != _current(listed):
-            edit["outcomes"] = changes
+        table, listed = self.tables.get(decision), self._listed[decision]
+        if table is not None:
+            current = {each.outcome: _change_of(each) for each in listed.outcomes}
+            changes = self._changes(decision, table)
+            if changes != {outcome: change for outcome, change in current.items() if change}:
+                edit["outcomes"] = changes
         if (text := self.guidelines[decision].value.strip()) != (listed.guideline or ""):
             edit["guideline"] = text
         return edit
@@ -119,7 +122,7 @@ class OutcomesPanel(Boxed):
         self.save.disabled = self._is_forbidden or not any(map(self._edit_of, self._listed))
 
     def _show(self, outcomes: DraftOutcomes) -> Viewable:
-        self._tables, self.guidelines = {}, {}
+        self.tables, self.guidelines = {}, {}
         self._listed = {decision.decision: decision for decision in outcomes.data}
         parts: list[Viewable] = []
         for decision in outcomes.data:
@@ -128,7 +131,7 @@ class OutcomesPanel(Boxed):
                 parts.append(small_text(f"**{name}**: {decision.fixed}"))
                 parts.append(self._guideline_of(decision))
                 continue
-            table = self._tables[decision.decision] = OutcomeEditor(
+            table = self.tables[decision.decision] = OutcomeEditor(
                 name,
                 {outcome.outcome: outcome.rows for outcome in decision.outcomes},
                 self._changed,
@@ -174,16 +177,6 @@ def _edit_to_wire(outcome: DraftOutcome, edit: OutcomeEdit) -> dict[str, Any]:
 def _change_of(outcome: DraftOutcome) -> dict[str, Any]:
     edit = OutcomeEdit(outcome.name, _text(outcome.description), outcome.same_as or "")
     return _edit_to_wire(outcome, edit)
-
-
-def _current(decision: DecisionOutcomes) -> Changes:
-    return {
-        outcome.outcome: change for outcome in decision.outcomes if (change := _change_of(outcome))
-    }
-
-
-def _roots(changes: Changes, table: OutcomeEditor) -> list[str]:
-    return [value for value in table.edits if "same_as" not in changes.get(value, {})]
 
 
 def _text(description: Any) -> str:

@@ -11,10 +11,9 @@ import panel as pn
 from steelyard.client import Client
 from steelyard.datasets.wire import MAX_PAGE_ROWS
 from steelyard.review.wire import Draft, DraftRow, DraftRowPage, Queue, RowNow, Suspects
-from steelyard_workbench.kit.poller import Poller
 from steelyard_workbench.kit.problems import Problem, not_loaded, problem_of
 from steelyard_workbench.kit.scheduling import until_shown
-from steelyard_workbench.kit.tasks import OneAtATime, Task
+from steelyard_workbench.kit.tasks import OneAtATime, Poller, Task
 from steelyard_workbench.pages.review.rows_ahead import PAGE_ROWS, RowsAhead
 from steelyard_workbench.parts.review.row_filter import RowFilter
 
@@ -55,7 +54,10 @@ class QueueReader:
         self.suspects: Suspects | None = None
         self.failure: Problem | None = None
         self.filling = OneAtATime(self._fill, on_failure=self._show_failure)
-        self.count = Task(self._count, on_failure=self._keep_counts)
+        # The log has what nobody foresaw.
+        self.count = Task(
+            self._count, on_failure=lambda error: problem_of(error, not_loaded("The counts"))
+        )
         self.count_in_quiet = Task(self._count_in_quiet)
 
     def restart(self) -> None:
@@ -126,9 +128,6 @@ class QueueReader:
 
     async def _count(self) -> None:
         self._take(await asyncio.to_thread(self._fetch, 0, 1))
-
-    def _keep_counts(self, error: Exception) -> None:
-        problem_of(error, not_loaded("The counts"))  # the log has what nobody foresaw
 
     async def _count_in_quiet(self) -> None:
         if pn.state.curdoc is not None:

@@ -9,22 +9,22 @@ from typing import Any, get_args
 
 import panel as pn
 import panel_material_ui as pmui
-from panel.viewable import Viewable, Viewer
+from panel.viewable import Viewable
 
 from steelyard.client import Client
 from steelyard.review.duties_wire import Assignments, DraftAgreement
 from steelyard.review.requests import MAX_KNOWN_SHARE
 from steelyard.review.wire import Draft, Queue
 from steelyard.wire.origins import LabelledBy
-from steelyard_workbench.kit.basics import action_button, small_text, stack
+from steelyard_workbench.kit.basics import Boxed, action_button, small_text, stack
 from steelyard_workbench.kit.components.facts import heading, table
 from steelyard_workbench.kit.components.numbers import counted, measure_text, share_text
-from steelyard_workbench.kit.components.step_names import number_fields
+from steelyard_workbench.kit.components.side_by_side import number_fields
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.states import empty
 from steelyard_workbench.kit.tasks import Write
-from steelyard_workbench.pages.review.counts import TITLES
+from steelyard_workbench.pages.review.queue_tabs import TITLES
 from steelyard_workbench.parts.review.row_filter import RowFilter
 
 _NOT_YOURS = "An owner or a developer of the account assigns rows."
@@ -42,7 +42,7 @@ class ReviewerShares:
     agreement: DraftAgreement
 
 
-class Reviewers(Viewer):
+class Reviewers(Boxed):
     """Shows reviewers and their agreement, and assigns rows.
 
     ``chosen`` returns the queue and the filter whose rows are assigned; ``reviewer``, the name of
@@ -92,10 +92,10 @@ class Reviewers(Viewer):
             size="small",
             width=150,
         )
-        self._assign = pmui.Button(label="Assign", variant="contained", size="small")
+
         self.from_ = pmui.Select(label="Unfinished rows of", options=[])
         self.to = pmui.TextInput(label="Goes to (empty: no reviewer)", size="small")
-        self._move = pmui.Button(label="Hand over", variant="outlined", size="small")
+
         self.by = pmui.Select(
             label="Of rows whose labels came from",
             options=_ORIGINS,
@@ -107,13 +107,13 @@ class Reviewers(Viewer):
         self._problem = stack()
         self.assign = Write(self._assign_rows, "Not assigned:", self._problem, refused="Assign")
         self.move = Write(self._move_rows, "Not handed over:", self._problem, refused="Hand over")
-        self._assign.on_click(self.assign.on_event)
-        self._move.on_click(self.move.on_event)
+        self._assign = action_button(
+            "Assign", self.assign.on_event, variant="contained", size="small"
+        )
+        self._move = action_button("Hand over", self.move.on_event, size="small")
         self.part: Loaded[ReviewerShares] = Loaded("The reviewers", self._fetch, self._show)
         pn.bind(lambda _: self.part.refresh.start(quietly=True), self.by, watch=True)
-
-    def __panel__(self) -> Viewable:
-        return self.part.__panel__()
+        self._box = self.part
 
     def forbid(self) -> None:
         """Disable every change."""
@@ -170,12 +170,9 @@ class Reviewers(Viewer):
                 )
             )
         if agreement.to_adjudicate:
-            go = action_button(
-                f"Decide {agreement.to_adjudicate:,} disputed",
-                lambda _: self._on_queue("disagreement"),
-                size="small",
-            )
-            views.append(go)
+            label = f"Decide {agreement.to_adjudicate:,} disputed"
+            decide = action_button(label, lambda _: self._on_queue("disagreement"), size="small")
+            views.append(decide)
         return views
 
     def _show_forms(self, assignments: Assignments) -> list[Viewable]:

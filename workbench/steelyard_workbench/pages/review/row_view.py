@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 import panel as pn
-from panel.viewable import Viewable, Viewer
 
 from steelyard.decisions.several import LabelSet, label_sets
 from steelyard.review.wire import DraftRow
+from steelyard_workbench.kit.basics import Boxed
 from steelyard_workbench.kit.components.numbers import percent_text
 from steelyard_workbench.kit.components.row_card import (
     CardButton,
@@ -22,7 +22,7 @@ from steelyard_workbench.kit.components.row_card import (
 )
 from steelyard_workbench.kit.keys import key_of, shown_key
 from steelyard_workbench.pages.review.apart import answer_text, is_apart, reviewers_choosing
-from steelyard_workbench.pages.review.suggestions import Suggested, top_of
+from steelyard_workbench.pages.review.suggestions import Suggested
 from steelyard_workbench.parts.datasets.questions import (
     Question,
     as_text,
@@ -30,6 +30,7 @@ from steelyard_workbench.parts.datasets.questions import (
     expected_of,
     label_set_of,
     questions_of,
+    top_of,
 )
 from steelyard_workbench.parts.review.row_filter import SIDES
 
@@ -55,24 +56,22 @@ _DONE = "done"
 OnChoose = Callable[[str, str], None]
 
 
-class RowView(Viewer):
+class RowView(Boxed):
     """A row in focus; ``active`` is the place of the decision that digits choose for, by ``on_choose``."""
 
-    def __init__(self, on_choose: OnChoose, on_action: Callable[[str], None]) -> None:
+    def __init__(self, on_choose: OnChoose, on_action: Callable[[str], object]) -> None:
         super().__init__()
         self.active = 0
         self._is_forbidden = False
         self._on_choose, self._on_action = on_choose, on_action
-        self._questions: tuple[Question, ...] = ()
+        #: The decisions of the row.
+        self.questions: tuple[Question, ...] = ()
         self._sets: dict[str, LabelSet] = {}
         self._row: DraftRow | None = None
         self._suggested: Suggested = {}
         self._picked: Mapping[str, str] = {}
-        self.card = RowCard()
+        self._box = self.card = RowCard()
         self.card.on_msg(lambda event: self.pressed(event.data))
-
-    def __panel__(self) -> Viewable:
-        return self.card
 
     def forbid(self) -> None:
         """Disable every change."""
@@ -93,7 +92,7 @@ class RowView(Viewer):
             elif labels is not None and press.get("outcome") in labels.labels:
                 self.active = self._place_of(labels)
                 self._on_choose(press["outcome"], self.turned(press["outcome"]))
-            for question in self._questions:
+            for question in self.questions:
                 if (
                     question.id == press.get("question")
                     and press.get("outcome") in question.outcomes
@@ -104,7 +103,7 @@ class RowView(Viewer):
     @property
     def question(self) -> Question | None:
         """The decision that the keys choose for."""
-        return self._questions[self.active] if self.active < len(self._questions) else None
+        return self.questions[self.active] if self.active < len(self.questions) else None
 
     @property
     def labels(self) -> LabelSet | None:
@@ -125,12 +124,7 @@ class RowView(Viewer):
         return (self._picked.get(decision) if self._picked else here) == "yes"
 
     def _place_of(self, labels: LabelSet) -> int:
-        return next(i for i, each in enumerate(self._questions) if each.id in labels.labels)
-
-    @property
-    def questions(self) -> tuple[Question, ...]:
-        """The decisions of the row."""
-        return self._questions
+        return next(i for i, each in enumerate(self.questions) if each.id in labels.labels)
 
     def show(
         self,
@@ -151,7 +145,7 @@ class RowView(Viewer):
         self.active, self._row = active, row
         self._suggested = suggested or {}
         self._picked = picked or {}
-        self._questions = questions_of(row.decisions)
+        self.questions = questions_of(row.decisions)
         # An asterisk is no part of a decision's id.
         self._sets = {f"{labels.name} *": labels for labels in label_sets(row.decisions)}
         # What is as it was is not sent, and not drawn again.
@@ -169,7 +163,7 @@ class RowView(Viewer):
     def _buttons(self, row: DraftRow) -> dict[str, Any]:
         names = {id_: name for name, labels in self._sets.items() for id_ in labels.labels}
         questions: list[CardQuestion] = []
-        for place, question in enumerate(self._questions):
+        for place, question in enumerate(self.questions):
             if question.id not in names:
                 questions.append(self._question_of(place, question, row))
             elif not any(card["name"] == names[question.id] for card in questions):
@@ -224,7 +218,7 @@ class RowView(Viewer):
         )
         is_changed = any(id_ in row.now.relabelled for id_ in labels.labels)
         changed = " (changed)" if is_changed else ""
-        of_set = [question for question in self._questions if question.id in labels.labels]
+        of_set = [question for question in self.questions if question.id in labels.labels]
         return CardQuestion(
             is_set=True,
             name=name,

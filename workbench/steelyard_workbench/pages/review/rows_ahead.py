@@ -5,19 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from msgspec import structs
+
 from steelyard.review.wire import BlindStatus, DraftRow, DraftRowPage, RowNow
-from steelyard_workbench.pages.review.apart import is_disputed, is_to_do, with_status
-from steelyard_workbench.parts.datasets.questions import with_state_of
+from steelyard_workbench.pages.review.apart import (
+    is_disputed,
+    is_to_do,
+    is_undecided,
+    with_status,
+)
 
 #: Rows of a page, and how many must be ahead of the shown one.
 PAGE_ROWS, LEAST_AHEAD = 25, 10
-_OPEN = ("untouched", "skipped")
+
 
 #: Whether an edited row is still in a queue, where not every row is.
 _IS_IN: dict[str, Callable[[DraftRow], bool]] = {
-    "to_review": lambda row: row.now.state in _OPEN,
+    "to_review": is_undecided,
     "assigned": is_to_do,
-    "suspect": lambda row: row.now.state in _OPEN,
+    "suspect": is_undecided,
     "disagreement": is_disputed,
     "excluded": lambda row: row.now.state == "excluded",
     "changed": lambda row: row.now.state in ("relabelled", "excluded"),
@@ -60,7 +66,7 @@ class RowsAhead:
     @property
     def undecided(self) -> list[DraftRow]:
         """The undecided rows from the present one on."""
-        return [row for row in self.rows[self.place :] if row.now.state in _OPEN]
+        return [row for row in self.rows[self.place :] if is_undecided(row)]
 
     @property
     def is_wanting(self) -> bool:
@@ -111,8 +117,8 @@ class RowsAhead:
     def arrange(self, order: Callable[[DraftRow], Any]) -> None:
         """Put the rows that are here and not decided in an order, from the shown one on."""
         past, ahead = self.rows[: self.place], self.rows[self.place :]
-        open_rows = [row for row in ahead if row.now.state in _OPEN]
-        done = [row for row in ahead if row.now.state not in _OPEN]
+        open_rows = [row for row in ahead if is_undecided(row)]
+        done = [row for row in ahead if not is_undecided(row)]
         self.rows = [*past, *done, *sorted(open_rows, key=order)]
         self.place = len(past) + len(done)
 
@@ -137,7 +143,7 @@ class RowsAhead:
         row = self.get(now.row)
         if row is not None:
             self._unsent.discard(now.row)
-            self._replace(with_state_of(row, now))
+            self._replace(structs.replace(row, now=now))
 
     def answered(self, number: int, status: BlindStatus) -> None:
         """Note the result of an answer to a row that two label apart."""

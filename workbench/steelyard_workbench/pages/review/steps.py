@@ -11,10 +11,9 @@ from steelyard.review.wire import Draft, DraftRow, EditReceipt, RowNow
 from steelyard_workbench.kit.problems import Problem
 from steelyard_workbench.kit.states import failed
 from steelyard_workbench.pages.review.edits import EditQueue, Unsent
-from steelyard_workbench.pages.review.notices import Notices
 from steelyard_workbench.pages.review.queue_reader import QueueReader
 from steelyard_workbench.pages.review.queue_tabs import QueueTabs
-from steelyard_workbench.pages.review.waiting import Conflict
+from steelyard_workbench.pages.review.waiting import Conflict, Notices
 
 
 class ResultPlace(Protocol):
@@ -62,19 +61,15 @@ class DraftSteps:
         self._tabs, self._notices, self._shown = tabs, notices, place
         self._done: list[Unsent] = []
         self._undone: list[Unsent] = []
-        self._conflicts: list[Conflict] = []
+        #: Rows that another person edited too, and that wait for a choice.
+        self.conflicts: list[Conflict] = []
         self.queue = EditQueue(client, draft.id, self)
         self.forbidden = ""
 
     @property
-    def conflicts(self) -> list[Conflict]:
-        """Rows that another person edited too, and that wait for a choice."""
-        return list(self._conflicts)
-
-    @property
     def n_unsettled(self) -> int:
         """Edits that are no part of the draft yet: not sent, or in conflict."""
-        n_conflicting = sum(len(conflict.entry.edits) for conflict in self._conflicts)
+        n_conflicting = sum(len(conflict.entry.edits) for conflict in self.conflicts)
         return len(self.queue.unsent) + n_conflicting
 
     def forbid(self, why: str) -> None:
@@ -232,8 +227,8 @@ class DraftSteps:
             self._show_theirs(entry, now)
             self._shown.tell(f"Edited by somebody else meanwhile, and taken back: {entry.label}.")
             return
-        self._conflicts.append(Conflict(entry, now, self.keep_mine, self.keep_theirs))
-        self._notices.show_conflicts(self._conflicts)
+        self.conflicts.append(Conflict(entry, now, self.keep_mine, self.keep_theirs))
+        self._notices.show_conflicts(self.conflicts)
         self._shown.waiting()
         self._shown.tell(
             f"Somebody else edited this row: {entry.label}. Choose which edit to keep."
@@ -286,6 +281,6 @@ class DraftSteps:
             self._shown.show_again()
 
     def _close(self, conflict: Conflict) -> None:
-        self._conflicts.remove(conflict)
-        self._notices.show_conflicts(self._conflicts)
+        self.conflicts.remove(conflict)
+        self._notices.show_conflicts(self.conflicts)
         self._shown.waiting()

@@ -7,19 +7,18 @@ from collections.abc import Awaitable, Callable, Sequence
 from decimal import Decimal
 from typing import Any
 
-import msgspec
 import panel as pn
 import panel_material_ui as pmui
 import param
-from panel.viewable import Viewable, Viewer
+from panel.viewable import Viewable
 
 from steelyard.client import Client
 from steelyard.client.model_choices import ModelChoice
 from steelyard.review.wire import MAX_EDITS, DraftRow
-from steelyard_workbench.kit.basics import small_text, stack
+from steelyard_workbench.kit.basics import Boxed, action_button, small_text, stack
 from steelyard_workbench.kit.components.model_fields import offer_models
 from steelyard_workbench.kit.components.numbers import measure_text
-from steelyard_workbench.kit.components.step_names import number_fields
+from steelyard_workbench.kit.components.side_by_side import number_fields
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.problems import problem_of
@@ -39,7 +38,7 @@ _WHAT = (
 )
 
 
-class Suggesting(Viewer):
+class Suggesting(Boxed):
     """Asks a model about the rows ahead.
 
     ``find`` takes a number and returns so many undecided rows of the queue, the shown one first.
@@ -63,8 +62,13 @@ class Suggesting(Viewer):
         self._is_forbidden = False
         self.model = pmui.Select(label="Model", options=[], sizing_mode="stretch_width")
         self.n_rows = pmui.Select(label="Rows", options=list(N_ROWS), value=N_ROWS[0], width=110)
-        self._ask = pmui.Button(label="Ask the model", variant="contained", size="small")
-        self._stop = pmui.Button(label="Stop", variant="outlined", size="small", visible=False)
+        self.ask = OneAtATime(self._suggest, on_failure=self._show_failure)
+        self._ask = action_button(
+            "Ask the model", self.ask.on_event, variant="contained", size="small"
+        )
+        self._stop = action_button(
+            "Stop", lambda _: self._end("Stopped."), size="small", visible=False
+        )
         self._price = small_text("", visible=False)
         self._said = small_text("")
         self._problem = stack()
@@ -75,7 +79,12 @@ class Suggesting(Viewer):
             label="Left for an audit", value=20, start=0, end=_MOST_AUDITED, width=140
         )
         self._agreement_text = small_text("")
-        self._take = pmui.Button(label="", variant="outlined", size="small", disabled=True)
+        self._take = action_button(
+            "",
+            lambda _: self._on_take(self.sure_rows, self.n_audit.value or 0),
+            size="small",
+            disabled=True,
+        )
         self._accepting = stack(
             number_fields(self.threshold, self.n_audit),
             self._agreement_text,
@@ -83,16 +92,11 @@ class Suggesting(Viewer):
             visible=False,
         )
         super().__init__()
-        self.ask = OneAtATime(self._suggest, on_failure=self._show_failure)
         self.tell_soon = OneAtATime(self._tell_soon)
-        self.quote = Task(self._quote, on_failure=self._show_no_price)
-        self._ask.on_click(self.ask.on_event)
-        self._stop.on_click(lambda _: self._end("Stopped."))
-        self._take.on_click(lambda _: self._on_take(self.sure_rows, self.n_audit.value or 0))
+        # Without a price the start shows the problem.
+        self.quote = Task(self._quote, on_failure=lambda _: None)
         self.part = Loaded("The models", client.models.choices, self._show)
-
-    def __panel__(self) -> Viewable:
-        return self.part.__panel__()
+        self._box = self.part
 
     @property
     def sure_rows(self) -> list[DraftRow]:
@@ -149,7 +153,7 @@ class Suggesting(Viewer):
         self._problem[:] = [failed(problem_of(error, "The model did not answer for all rows."))]
 
     def _answer(self, row: DraftRow, model: str) -> dict[str, dict[str, float]]:
-        images: list[Any] | None = None if row.images is msgspec.UNSET else row.images
+        images: list[Any] | None = row.images or None
         answer = self._client.decide(
             row.context, row.decisions, model=model, images=images, fallback="none", store=False
         )
@@ -174,9 +178,6 @@ class Suggesting(Viewer):
             most = Decimal(quote.maximum_charge_usd) * int(self.n_rows.value)
             price = f"{self.n_rows.value:,} rows like the shown one cost at most {most.normalize():f} USD."
             self._price.param.update(object=price, visible=most > 0)
-
-    def _show_no_price(self, _: Exception) -> None:
-        """Hide the price: the start shows the problem."""
 
     async def _tell_soon(self) -> None:
         if pn.state.curdoc is not None:

@@ -9,18 +9,18 @@ from typing import Any
 from steelyard.calibration.intervals import proportion_interval
 from steelyard.review.wire import MAX_EDITS, DraftRow, RowNow
 from steelyard.wire.measures import Measure
-from steelyard_workbench.pages.review.apart import is_apart
+from steelyard_workbench.pages.review.apart import is_apart, is_undecided
 from steelyard_workbench.parts.datasets.questions import (
     expected_of,
     questions_of,
     relabel_fields,
+    top_of,
     with_label,
-    with_state,
+    with_now,
 )
 
 #: Decision to outcome to probability, of one row.
 Suggested = Mapping[str, Mapping[str, float]]
-_OPEN = ("untouched", "skipped")
 
 
 class Suggestions:
@@ -54,7 +54,7 @@ class Suggestions:
 
     def is_hidden(self, row: DraftRow) -> bool:
         """Whether a row is of the audit and not decided, or labelled by two apart."""
-        return is_apart(row) or (row.row in self.audit and row.now.state in _OPEN)
+        return is_apart(row) or (row.row in self.audit and is_undecided(row))
 
     def sureness(self, row: int) -> float:
         """Return the probability of the top outcome of the least sure decision; 1 if unknown."""
@@ -100,7 +100,7 @@ class Suggestions:
             for row in rows
             if row.row in self._by_row
             and row.row not in self.audit
-            and row.now.state in _OPEN
+            and is_undecided(row)
             and not is_apart(row)
             and self.sureness(row.row) >= at_least
         ]
@@ -120,7 +120,8 @@ class Suggestions:
         before: list[DraftRow] = []
         after: list[DraftRow] = []
         for row in rows:
-            of_row, changed = self._edits_of(row)
+            suggested = self._by_row[row.row]
+            of_row, changed = edits_to(row, {id_: top_of(of) for id_, of in suggested.items()})
             if len(edits) + len(of_row) > MAX_EDITS:
                 break
             edits += of_row
@@ -128,12 +129,6 @@ class Suggestions:
             after.append(changed)
             self._taken.add(row.row)
         return edits, before, after
-
-    def _edits_of(self, row: DraftRow) -> tuple[list[dict[str, Any]], DraftRow]:
-        suggested = self._by_row[row.row]
-        return edits_to(
-            row, {name: top_of(probabilities) for name, probabilities in suggested.items()}
-        )
 
 
 def edits_to(row: DraftRow, outcomes: Mapping[str, str]) -> tuple[list[dict[str, Any]], DraftRow]:
@@ -147,14 +142,5 @@ def edits_to(row: DraftRow, outcomes: Mapping[str, str]) -> tuple[list[dict[str,
             edits.append(edit | relabel_fields(changed, question, outcome))
             changed = with_label(changed, question, outcome)
     if not edits:
-        return [{"row": row.row, "action": "accept"}], with_state(row, "accepted")
+        return [{"row": row.row, "action": "accept"}], with_now(row, state="accepted")
     return edits, changed
-
-
-def top_of(probabilities: Mapping[str, float]) -> str:
-    """Return the likeliest outcome; empty for none.
-
-    >>> top_of({"yes": 0.2, "no": 0.8}), top_of({})
-    ('no', '')
-    """
-    return max(probabilities, key=lambda outcome: probabilities[outcome], default="")

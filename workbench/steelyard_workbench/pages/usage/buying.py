@@ -53,17 +53,12 @@ class Purchases(Section):
         self.amount = pmui.TextInput(label="Amount, USD", width=160, value="25")
         self.purchases: Loaded[list[Purchase]] = Loaded("The purchases", self._fetch, self._show)
         return [
-            pn.FlexBox(
-                self.amount,
-                self.button(
-                    "Buy credit",
-                    self._buy,
-                    "Nothing was bought.",
-                    variant="contained",
-                    fields={"amount_usd": self.amount},
-                ),
+            self.form(
+                "Buy credit",
+                self._buy,
+                "Nothing was bought.",
                 small_text("5 to 10,000, in whole cents."),
-                align_items="center",
+                amount_usd=self.amount,
             ),
             self.said,
             side_by_side(self.part(self.purchases), self.opened),
@@ -128,10 +123,8 @@ class Purchases(Section):
         self.open(*views, pn.Row(*foot))
 
     async def _buy(self) -> None:
-        amount = typed(self.amount)
-        begun = await self.session.confirm(self.client.billing.buy, amount)
-        message = f"A purchase of {usd(begun.purchase.amount_usd)} is begun."
-        self.tell(message, how_to_pay(begun))
+        begun = await self.session.confirm(self.client.billing.buy, typed(self.amount))
+        self.tell(f"A purchase of {usd(begun.purchase.amount_usd)} is begun.", how_to_pay(begun))
         await self._again()
 
     async def _again(self) -> None:

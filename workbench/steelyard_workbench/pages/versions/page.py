@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import panel as pn
 import panel_material_ui as pmui
+from bokeh.models import ColumnDataSource
 from panel.viewable import Viewable
 
 from steelyard.datasets.wire import Dataset, DatasetVersion
 from steelyard.errors import KeyScopeError
 from steelyard_workbench.kit.basics import small_text, stack
 from steelyard_workbench.kit.components import figures
+from steelyard_workbench.kit.components.bar_list import Bar, BarChart, BarList
 from steelyard_workbench.kit.components.choices import Choice, Choices
 from steelyard_workbench.kit.components.facts import facts, heading, table
 from steelyard_workbench.kit.components.frame_table import PageRequest, TablePage
@@ -24,9 +26,9 @@ from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.page import Page
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.states import empty, verdict
+from steelyard_workbench.kit.theme import BLUE, ORANGE
 from steelyard_workbench.pages.evaluations.page import dataset_select
 from steelyard_workbench.pages.versions.changes import RowChanges, Transition, fetch_changes
-from steelyard_workbench.pages.versions.version_charts import draw_sides, draw_transitions
 from steelyard_workbench.parts.datasets.export_bar import export_dialog
 from steelyard_workbench.parts.datasets.names import no_datasets
 from steelyard_workbench.parts.datasets.next_steps import next_steps
@@ -101,7 +103,14 @@ class VersionsPage(Page):
     def build(self) -> list[Viewable]:
         """Return the parts of the chosen dataset, or of the newest beside the choice of another."""
         if not self._dataset_id:
-            return [self.part(Loaded("The datasets", self._offered, self._show_newest, n_lines=6))]
+            fetch = self.client.datasets.list
+            datasets = Loaded(
+                "The datasets",
+                lambda: list(fetch(limit=_MOST_DATASETS).data),
+                self._show_newest,
+                n_lines=6,
+            )
+            return [self.part(datasets)]
         return self._parts()
 
     def _parts(self) -> list[Viewable]:
@@ -122,17 +131,13 @@ class VersionsPage(Page):
 
     # A dataset
 
-    def _offered(self) -> list[Dataset]:
-        return list(self.client.datasets.list(limit=_MOST_DATASETS).data)
-
     async def _show_newest(self, datasets: list[Dataset]) -> Viewable:
         if not datasets:
             text = "Every import and every finished review makes a version."
             return no_datasets(self.session, text)
         newest = next((dataset for dataset in datasets if dataset.version > 1), datasets[0])
         self._dataset_id = newest.id
-        field = dataset_select(self.session, datasets, newest.id)
-        view = stack(field, *self._parts())
+        view = stack(dataset_select(self.session, datasets, newest.id), *self._parts())
         for part in (self.history, self.difference):
             if part is not None:
                 await part.refresh()
@@ -400,3 +405,80 @@ def _difference_facts(diff: Mapping[str, Any], *, is_review: bool) -> dict[str, 
         spread = ", ".join(f"{outcome} ({n:,})" for outcome, n in counts.items())
         values[f"{word}, {decision}"] = f"{spread} (n = {sum(counts.values()):,})"
     return values
+
+
+#: Versions that are drawn, the newest.
+MOST_VERSIONS = 30
+#: Pixels of a cell, and the colours of the emptiest and the fullest one, as red, green and blue.
+_CELL = 46
+_PALE, _FULL = (0xDC, 0xEF, 0xFB), (0x56, 0xB4, 0xE9)
+
+
+def draw_sides(versions: Sequence[DatasetVersion], open_: Callable[[int], None]) -> BarList:
+    """Draw the rows of each side, a bar a version; a bar opens its version."""
+    drawn = versions[:MOST_VERSIONS]
+    most = max((version.rows for version in drawn), default=0) or 1
+    bars: list[Bar] = []
+    for version in drawn:
+        sides = (version.split.training, version.split.evaluation)
+        text = f"{sides[0]:,} + {sides[1]:,}"
+        parts = [n / most for n in sides]
+        bars.append({"name": f"version {version.version}", "parts": parts, "text": text})
+    series = [("to train on", BLUE), ("for the check", ORANGE)]
+    chart: BarChart = {"title": "Rows by side", "series": series, "bars": bars}
+    return BarList([chart], lambda _, bar: open_(drawn[bar].version))
+
+
+def draw_transitions(
+    decision: str,
+    counts: Mapping[Transition, int],
+    open_: Callable[[Transition], None],
+) -> Any:
+    """Draw a matrix of the labels of one decision that changed; a cell opens its rows."""
+    transitions = [transition for transition in counts if transition.decision == decision]
+    outcomes = sorted(
+        {name for transition in transitions for name in (transition.before, transition.after)}
+    )
+    most = max(counts[transition] for transition in transitions)
+    source = ColumnDataSource(
+        {
+            "before": [transition.before for transition in transitions],
+            "after": [transition.after for transition in transitions],
+            "n": [counts[transition] for transition in transitions],
+            "color": [
+                figures.blend(counts[transition] / most, _PALE, _FULL) for transition in transitions
+            ],
+        }
+    )
+    total = sum(counts[transition] for transition in transitions)
+    chart = figures.plot(
+        f"{decision}: texts whose label changed (n = {total:,})",
+        "to",
+        "from",
+        height=130 + _CELL * len(outcomes),
+        x_range=outcomes,
+        y_range=list(reversed(outcomes)),
+    )
+    chart.rect(
+        x="after",
+        y="before",
+        width=0.94,
+        height=0.94,
+        source=source,
+        color="color",
+        line_color=None,
+    )
+    # The cells are light in both themes, so that the numbers in them can be black.
+    chart.text(
+        x="after",
+        y="before",
+        text="n",
+        source=source,
+        text_align="center",
+        text_baseline="middle",
+        text_color="black",
+    )
+    chart.hover.tooltips = [("from", "@before"), ("to", "@after"), ("contexts", "@n{0,0}")]
+    chart.xaxis.major_label_orientation = 0.6
+    figures.on_tap(chart, source, lambda place: open_(transitions[place]))
+    return chart

@@ -17,6 +17,7 @@ from steelyard_workbench.kit.components.facts import facts, heading, table
 from steelyard_workbench.kit.components.numbers import ago
 from steelyard_workbench.kit.states import empty
 from steelyard_workbench.kit.theme import outcome_colours
+from steelyard_workbench.parts.datasets.questions import top_of
 
 METHODS = {"sft": "right answers", "reward": "rewards"}
 _WHY_NOT = {
@@ -117,7 +118,7 @@ def show_doubts(doubts: LabelsToCheck) -> Viewable:
             (
                 doubt.row.removeprefix("r"),
                 doubt.decision,
-                _top(doubt.targets),
+                top_of(doubt.targets or {}) or "—",
                 doubt.reason,
                 ago(doubt.flagged_at),
             )
@@ -152,7 +153,3 @@ def _readiness_row(readiness: DecisionReadiness) -> tuple[str, ...]:
         labels,
         "yes" if readiness.reason is None else _WHY_NOT.get(readiness.reason, readiness.reason),
     )
-
-
-def _top(label: Mapping[str, float] | None) -> str:
-    return max(label, key=lambda outcome: label[outcome]) if label else "—"

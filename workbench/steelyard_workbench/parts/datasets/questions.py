@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from steelyard.decisions.several import LabelSet, label_sets
-from steelyard.review.wire import DraftRow, RowNow, RowState
+from steelyard.review.wire import DraftRow
 from steelyard_workbench.kit.theme import outcome_colours
 
 
@@ -114,7 +114,7 @@ def expected_of(row: DraftRow, decision: str) -> str | None:
     label = row.now.labels.get(decision)
     if not label or (len(label) > 1 and len(set(label.values())) == 1):
         return None  # all as likely: nobody has labelled it
-    return max(label, key=lambda outcome: label[outcome])
+    return top_of(label)
 
 
 def labels_text(labels: Mapping[str, Mapping[str, float]], decisions: Sequence[Any] = ()) -> str:
@@ -140,7 +140,7 @@ def label_texts(
     sets = label_sets(decisions)
     together = {id_ for labels_of_set in sets for id_ in labels_of_set.labels}
     texts = [
-        f"{decision}: {_with_share(_top(label), label)}"
+        f"{decision}: {_with_share(top_of(label), label)}"
         for decision, label in labels.items()
         if label and decision not in together
     ]
@@ -149,7 +149,7 @@ def label_texts(
         fitting = [
             _with_share(name, label)
             for name, label in answers.items()
-            if label and _top(label) == "yes"
+            if label and top_of(label) == "yes"
         ]
         if any(answers.values()):
             texts.append(f"{labels_of_set.name}: {', '.join(fitting) or 'none'}")
@@ -172,7 +172,7 @@ def label_chips(
     for decision, label in labels.items():
         if not label or decision in grouped:
             continue
-        top, question = _top(label), questions.get(decision)
+        top, question = top_of(label), questions.get(decision)
         colours = outcome_colours([*(question.outcomes if question else ()), *label])
         is_plain = top.isdecimal() or top.lower() in {"yes", "no", "true", "false"}
         text = _with_share(top, label)
@@ -184,8 +184,13 @@ def label_chips(
     return chips
 
 
-def _top(label: Mapping[str, float]) -> str:
-    return max(label, key=lambda outcome: label[outcome])
+def top_of(probabilities: Mapping[str, float]) -> str:
+    """Return the likeliest outcome; empty for none.
+
+    >>> top_of({"yes": 0.2, "no": 0.8}), top_of({})
+    ('no', '')
+    """
+    return max(probabilities, key=lambda outcome: probabilities[outcome], default="")
 
 
 def _with_share(name: str, label: Mapping[str, float]) -> str:
@@ -205,9 +210,8 @@ def relabel_fields(row: DraftRow, question: Question, outcome: str) -> dict[str,
     label = row.now.labels.get(question.id)
     if not label:
         return {"rewards": {name: float(name == outcome) for name in question.outcomes}}
-    best = max(label, key=lambda name: label[name])
-    exchanged = {**label, outcome: label[best], best: label.get(outcome, 0.0)}
-    return {"rewards": exchanged}
+    best = top_of(label)
+    return {"rewards": {**label, outcome: label[best], best: label.get(outcome, 0.0)}}
 
 
 def with_label(row: DraftRow, question: Question, outcome: str) -> DraftRow:
@@ -219,16 +223,6 @@ def with_label(row: DraftRow, question: Question, outcome: str) -> DraftRow:
     return with_now(row, labels=labels, relabelled=relabelled, state="relabelled")
 
 
-def with_state(row: DraftRow, state: RowState) -> DraftRow:
-    """Return a row in another state."""
-    return with_now(row, state=state)
-
-
 def with_now(row: DraftRow, **changed: Any) -> DraftRow:
     """Return a row that stands otherwise."""
     return msgspec.structs.replace(row, now=msgspec.structs.replace(row.now, **changed))
-
-
-def with_state_of(row: DraftRow, now: RowNow) -> DraftRow:
-    """Return a row as the server says that it stands."""
-    return msgspec.structs.replace(row, now=now)

@@ -11,6 +11,7 @@ from steelyard.client.answers import labels_of
 from steelyard.datasets.wire import Example
 from steelyard_workbench.kit.basics import html_pane, small_text, stack
 from steelyard_workbench.kit.components.facts import heading, table
+from steelyard_workbench.kit.components.numbers import counted
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.theme import token
 from steelyard_workbench.parts.datasets.questions import as_text, questions_of
@@ -27,7 +28,7 @@ def show_row(index: int, side: str, row: Example) -> Viewable:
     word = "target" if isinstance(row.targets, dict) else "reward"
     views: list[Viewable] = [
         heading(f"Row {index:,}", 2),
-        small_text(f"For {side}, {_decisions(len(row.decisions))}"),
+        small_text(f"For {side}, {counted(len(row.decisions), 'decision')}"),
         html_pane(
             f'<div tabindex="0" role="region" aria-label="Text" style="{_TEXT}">'
             f"{escape(as_text(row.context))}</div>"
@@ -58,7 +59,3 @@ def _value(label: dict[str, float], outcome: str) -> str:
         return "no label"
     value = label.get(outcome)
     return "" if value is None or value == 0 else f"{value:g}"
-
-
-def _decisions(count: int) -> str:
-    return f"{count:,} decision{'' if count == 1 else 's'}"

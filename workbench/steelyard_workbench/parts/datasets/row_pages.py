@@ -17,14 +17,13 @@ from steelyard_workbench.kit.escaping import cut
 from steelyard_workbench.parts.datasets.questions import as_line, as_text, label_chips
 
 #: Columns of a page that can be shown, with their titles and widths in pixels.
-TITLES = {
-    "row": "#",
-    "context": "Text",
-    "labels": "Answers",
-    "side": "For",
-    "characters": "Length",
+COLUMNS = {
+    "row": ("#", 64),
+    "context": ("Text", 380),
+    "labels": ("Answers", 190),
+    "side": ("For", 84),
+    "characters": ("Length", 84),
 }
-WIDTHS = {"row": 64, "context": 380, "labels": 190, "side": 84, "characters": 84}
 #: Columns by which the server sorts, and its names for them.
 _ORDERS = {"row": "index", "characters": "context_characters"}
 SORTABLE = tuple(_ORDERS)

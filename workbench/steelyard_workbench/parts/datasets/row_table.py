@@ -15,7 +15,7 @@ from steelyard_workbench.kit.components.side_by_side import side_by_side
 from steelyard_workbench.kit.scheduling import schedule
 from steelyard_workbench.kit.states import loading
 from steelyard_workbench.parts.datasets.row_detail import show_row
-from steelyard_workbench.parts.datasets.row_pages import SORTABLE, TITLES, WIDTHS, read_row
+from steelyard_workbench.parts.datasets.row_pages import COLUMNS, SORTABLE, read_row
 
 #: Pixels of the parts beside the table.
 _DETAIL_WIDTH = 400
@@ -48,8 +48,7 @@ class RowTable(Boxed):
             fetch,
             what=what,
             id_column="row",
-            titles=TITLES,
-            widths=WIDTHS,
+            columns=COLUMNS,
             sortable=SORTABLE,
             page_size=page_size,
             on_open=self.show,
@@ -59,10 +58,7 @@ class RowTable(Boxed):
         self._on_ask = on_ask
         self.buttons = Choices(self._steps(), layout="row", is_small=True)
         self._detail = pn.Column(width=_DETAIL_WIDTH, visible=False)
-        self._rows = side_by_side(
-            stack(self.table, self.buttons),
-            self._detail,
-        )
+        self._rows = side_by_side(stack(self.table, self.buttons), self._detail)
         # The table comes in with its first rows: one that is changed before the browser has built
         # it raises there.
         self._box = stack(loading(6, what))

@@ -10,11 +10,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from bokeh.models import ColumnDataSource, FixedTicker, LinearAxis, Span
 
 from steelyard.client.display_evaluations import MEASURES, change_of, measure_of
+from steelyard.client.plots import shown_outcomes
 from steelyard.evaluations.wire import (
     ComparisonTable,
+    ConfusionMatrix,
     CostCurve,
     CoveragePoint,
     DecisionMeasures,
@@ -49,6 +52,11 @@ TITLES = {
 FEW = 30
 #: Slices of fewer decisions have no figure: it would say more than they can.
 FEWEST = 10
+#: What is said wherever many slices are shown.
+CHANCE = (
+    "Each interval is for its slice alone: of twenty slices like all the others, about one stands "
+    "out by chance."
+)
 #: The most rows of a forest plot.
 MOST_SLICES = 40
 _LONGEST_NAME = 44
@@ -82,15 +90,12 @@ class ForestRow:
 def reliability_chart(
     rows: Sequence[ReliabilityRow], open_: Open | None = None, *, people: Measure | None = None
 ) -> Any:
-    """Draw accuracy against promise, a point for each of the bins that has decisions.
-
-    ``people`` is how far people agree, a line across.
-    """
+    """Draw accuracy against promise, a point for each bin with decisions, and how far people agree."""
     filled = _filled_bins(rows)
     source = ColumnDataSource(
         {
             "x": [rows[i].mean_top_probability for i in filled],
-            **figures.interval_columns([_accuracy(rows[i]) for i in filled]),
+            **figures.interval_columns([row.accuracy for row in rows if row.n and row.accuracy]),
             "bin": [bin_name(rows[i]) for i in filled],
         }
     )
@@ -298,10 +303,7 @@ def forest_chart(
     people: Measure | None = None,
     open_: Open | None = None,
 ) -> Any:
-    """Draw values with intervals, the first at the top, and their numbers of decisions.
-
-    ``people`` is how far people agree, a line down.
-    """
+    """Draw values with intervals, the first at the top, their numbers, and how far people agree."""
     places = list(range(len(rows) - 1, -1, -1))
     measures = [Measure(value=row.value, low=row.low, high=row.high, n=row.n) for row in rows]
     source = ColumnDataSource(
@@ -313,21 +315,22 @@ def forest_chart(
         }
     )
     ceiling = [] if people is None else [people.value]
+    marked = [] if reference is None else [reference]
     chart = figures.plot(
         title,
         x,
         "",
         height=90 + 26 * max(1, len(rows)) + 40 * len(ceiling),
-        x_range=_span([*source.data["low"], *source.data["high"], *ceiling], reference),
+        x_range=figures.room_for([*source.data["low"], *source.data["high"], *ceiling, *marked]),
         y_range=(-0.7, len(rows) - 0.3),
     )
     for value in ceiling:
         label = f"{PEOPLE} {percent_text(value)}"
         chart.line([value] * 2, [-0.7, len(rows) - 0.3], color=GREEN, width=2, legend_label=label)
         figures.legend_below(chart)
-    if reference is not None:
+    for value in marked:
         chart.add_layout(
-            Span(location=reference, dimension="height", line_color=GREY, line_dash="dashed")
+            Span(location=value, dimension="height", line_color=GREY, line_dash="dashed")
         )
     figures.intervals(chart, source, base="y", low="low", high="high", dimension="width")
     points = chart.scatter("value", "y", source=source, size=11, color="color")
@@ -359,17 +362,10 @@ def slice_rows(
     cut += [(table.by, slice_.value, slice_.metrics) for table in tables for slice_ in table.slices]
     rows = []
     for by, of, metrics in cut:
-        estimate = measure_of(metrics, measure)
-        if estimate is not None:
+        if (measured := measure_of(metrics, measure)) is not None:
             rows.append(
                 ForestRow(
-                    f"{by} = {of}",
-                    estimate.value,
-                    estimate.low,
-                    estimate.high,
-                    estimate.n,
-                    by=by,
-                    of=of,
+                    f"{by} = {of}", measured.value, measured.low, measured.high, measured.n, by, of
                 )
             )
     return sorted(rows, key=lambda row: _badness(row, measure))
@@ -389,21 +385,14 @@ def slice_text(row: ForestRow) -> str:
 def sliced_changes(measure: str, tables: Sequence[ComparisonTable]) -> list[ForestRow]:
     """Return the change of a measure in every slice, the worst first."""
     rows = []
-    for table in tables:
-        for slice_ in table.slices:
-            change = change_of(slice_.metrics, measure)
-            if change is not None:
-                rows.append(
-                    ForestRow(
-                        f"{table.by} = {slice_.value}",
-                        change.change,
-                        change.low,
-                        change.high,
-                        change.n,
-                        by=table.by,
-                        of=slice_.value,
-                    )
+    for by, slice_ in ((table.by, slice_) for table in tables for slice_ in table.slices):
+        if (changed := change_of(slice_.metrics, measure)) is not None:
+            name = f"{by} = {slice_.value}"
+            rows.append(
+                ForestRow(
+                    name, changed.change, changed.low, changed.high, changed.n, by, slice_.value
                 )
+            )
     return sorted(rows, key=lambda row: _badness(row, measure))
 
 
@@ -417,25 +406,11 @@ def _badness(row: ForestRow, measure: str) -> tuple[bool, float, str]:
 
 
 def _filled_bins(rows: Sequence[ReliabilityRow]) -> list[int]:
-    return [i for i, row in enumerate(rows) if row.n and row.accuracy is not None]
-
-
-def _accuracy(row: ReliabilityRow) -> Measure:
-    if row.accuracy is None:
-        raise ValueError("An empty bin has no accuracy.")
-    return row.accuracy
+    return [i for i, row in enumerate(rows) if row.n and row.accuracy]
 
 
 def _measure(measure: object) -> Measure | None:
     return measure if isinstance(measure, Measure) else None
-
-
-def _span(ends: Sequence[float], reference: float | None) -> tuple[float, float]:
-    """Return a range that holds every interval and the reference, with some room beside them."""
-    numbers = [*ends, *([] if reference is None else [reference])] or [0.0, 1.0]
-    low, high = min(numbers), max(numbers)
-    room = 0.05 * (high - low) or 0.05
-    return low - room, high + room
 
 
 def headline_of(detail: EvaluationDetail, people: Measure | None = None) -> list[tuple[str, str]]:
@@ -447,3 +422,77 @@ def headline_of(detail: EvaluationDetail, people: Measure | None = None) -> list
         ("accuracy", f"decided by {step}", share) for step, share in detail.decided_by.items()
     ]
     return [(title, named_text(name, measure)) for name, title, measure in measures if measure]
+
+
+_TEXT = {
+    "text_align": "center",
+    "text_baseline": "middle",
+    "text_font_size": "12px",
+    "text_color": "ink",
+    "nonselection_text_alpha": 1.0,
+}
+_TOOLTIPS = [
+    ("right", "@target"),
+    ("answered", "@top"),
+    ("n", "@count{0,0}"),
+    ("share of the line", "@share{0.0%}"),
+]
+_FAINTEST, _FULLEST = (0xEA, 0xF3, 0xFB), (0x00, 0x45, 0x6B)
+
+
+def confusion_chart(
+    decision_id: str,
+    matrix: ConfusionMatrix,
+    open_: Callable[[str, str], None] | None = None,
+) -> Any:
+    """Draw right outcomes against answered ones; ``open_`` is called with both of a cell."""
+    places = shown_outcomes(matrix)
+    names = [matrix.outcomes[i] for i in places]
+    cells = [
+        (target, top, matrix.counts[i][j], sum(matrix.counts[i]))
+        for i, target in zip(places, names, strict=True)
+        for j, top in zip(places, names, strict=True)
+    ]
+    shares = [count / total if total else 0.0 for _, _, count, total in cells]
+    targets, tops, counts, _ = zip(*cells, strict=True)
+    source = ColumnDataSource(
+        {
+            "target": targets,
+            "top": tops,
+            "count": counts,
+            "share": shares,
+            "text": [
+                f"{count:,}\n{percent_text(share)}" if count else ""
+                for count, share in zip(counts, shares, strict=True)
+            ],
+            "fill": [figures.blend(share, _FAINTEST, _FULLEST) for share in shares],
+            "ink": [_ink(share) for share in shares],
+            "edge": [3 if target == top else 0.5 for target, top, *_ in cells],
+        }
+    )
+    chart = figures.plot(
+        f"{decision_id}: right answer (line) against the model's (column)",
+        "answered",
+        "right",
+        height=110 + 46 * len(names),
+        x_range=names,
+        y_range=list(reversed(names)),
+    )
+    look = {"fill_color": "fill", "line_color": GREY, "line_width": "edge"}
+    size = {"width": 1, "height": 1}
+    chart.rect("top", "target", source=source, nonselection_fill_alpha=0.55, **look, **size)
+    chart.text("top", "target", text="text", source=source, **_TEXT)
+    chart.xaxis.major_label_orientation = 0.6
+    chart.grid.visible = False
+    chart.hover.tooltips = _TOOLTIPS
+    if open_ is not None:
+        figures.on_tap(chart, source, lambda cell: open_(cells[cell][0], cells[cell][1]))
+    return chart
+
+
+def _ink(share: float) -> str:
+    """Return black or white, whichever has the contrast of 4.5 to 1 on a cell of that share."""
+    # Relative luminance as WCAG 2.2 defines it; at 0.179 both have the same contrast.
+    channels = np.array([a + (b - a) * share for a, b in zip(_FAINTEST, _FULLEST, strict=True)])
+    linear = ((channels / 255 + 0.055) / 1.055) ** 2.4
+    return "#ffffff" if float(linear @ np.array([0.2126, 0.7152, 0.0722])) < 0.179 else "#000000"

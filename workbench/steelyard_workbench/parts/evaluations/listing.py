@@ -13,7 +13,7 @@ from typing import Any
 import panel as pn
 import panel_material_ui as pmui
 import param
-from panel.viewable import Viewable, Viewer
+from panel.viewable import Viewable
 
 from steelyard.client import Client
 from steelyard.client.display_evaluations import measure_of
@@ -21,12 +21,11 @@ from steelyard.client.model_choices import ModelChoice
 from steelyard.evaluations.wire import ENDED, Evaluation
 from steelyard.wire.measures import Measure, interval_text
 from steelyard_workbench.kit.basics import Boxed, action_button, html_pane, stack
-from steelyard_workbench.kit.components.cards import FRAME, card
 from steelyard_workbench.kit.components.choices import Choice, Choices
+from steelyard_workbench.kit.components.facts import FRAME, card
 from steelyard_workbench.kit.components.model_fields import able_models, unable_models
 from steelyard_workbench.kit.components.numbers import SHARES, ago, percent_text
 from steelyard_workbench.kit.components.progress_bar import ProgressBar
-from steelyard_workbench.kit.icons import icon
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.look import CARD_CSS, level
 from steelyard_workbench.kit.problems import Problem, problem_of
@@ -67,7 +66,7 @@ class EvaluationListing:
         return any(evaluation.status not in ENDED for evaluation in self.evaluations)
 
 
-class EvaluationList(Viewer):
+class EvaluationList(Boxed):
     """The evaluations of a dataset; ``open_`` is called with the id of the one to open."""
 
     def __init__(
@@ -85,10 +84,9 @@ class EvaluationList(Viewer):
         self._measured: dict[str, Leading] = {}
         self.lines: dict[str, EvaluationLine] = {}
         self.part: Loaded[EvaluationListing] = Loaded("The evaluations", self._fetch, self._show)
-        self.look = Task(self._look, on_failure=self._keep_shown, scope=scope)
-
-    def __panel__(self) -> Viewable:
-        return self.part.__panel__()
+        # After a failure the present figures stay: the next look may see new ones.
+        self.look = Task(self._look, on_failure=lambda _: None, scope=scope)
+        self._box = self.part
 
     @property
     def n_succeeded(self) -> int:
@@ -108,9 +106,6 @@ class EvaluationList(Viewer):
         self.part.data = listed
         for evaluation in listed.evaluations:
             self.lines[evaluation.id].update(evaluation, listed.measured.get(evaluation.id))
-
-    def _keep_shown(self, _: Exception) -> None:
-        """Keep the present figures: the next look may see new ones."""
 
     def _fetch(self) -> EvaluationListing:
         evaluations = list(
@@ -144,8 +139,7 @@ class EvaluationList(Viewer):
         }
         shown: list[Viewable] = list(self.lines.values())
         if listed.has_more:
-            more = action_button("Show more", self._show_more)
-            shown.append(more)
+            shown.append(action_button("Show more", self._show_more))
         return stack(*shown)
 
     async def _show_more(self, _: Any) -> None:
@@ -182,14 +176,12 @@ class EvaluationLine(Boxed):
             margin=(18, 10),
         )
         self._text = html_pane("", CARD_CSS, styles={"flex": "1 1 240px"}, margin=(5, 24, 5, 10))
-        self._cancel = pmui.Button(label="Cancel", variant="outlined", size="small")
-        self._retry = pmui.Button(label="Retry", variant="outlined", size="small")
         self._problem = stack()
         calls = client.evaluations
         self.cancel = Write(lambda: self._act(calls.cancel), "Not cancelled:", self._problem)
         self.retry = Write(lambda: self._act(calls.retry), "Not retried:", self._problem)
-        self._cancel.on_click(self.cancel.on_event)
-        self._retry.on_click(self.retry.on_event)
+        self._cancel = action_button("Cancel", self.cancel.on_event, size="small")
+        self._retry = action_button("Retry", self.retry.on_event, size="small")
         self._row = pn.Row(sizing_mode="stretch_width")
         self._box = stack(
             self._row, self._problem, margin=(3, 10), styles={**FRAME, "padding": "4px 14px"}
@@ -216,7 +208,7 @@ class EvaluationLine(Boxed):
         await self._refresh(quietly=True)
 
 
-class EvaluationForm(Viewer):
+class EvaluationForm(Boxed):
     """Choosing models to evaluate."""
 
     def __init__(self, client: Client, dataset_id: str, on_start: Callable[[], Any]) -> None:
@@ -232,9 +224,7 @@ class EvaluationForm(Viewer):
         self.button.on_click(self.start.on_event)
         super().__init__()
         self.part = Loaded("The models", client.models.choices, self._show, n_lines=1)
-
-    def __panel__(self) -> Viewable:
-        return card(self.part.__panel__())
+        self._box = card(self.part)
 
     async def _start(self) -> None:
         submission = await asyncio.to_thread(
@@ -297,10 +287,8 @@ def _line_html(evaluation: Evaluation, measured: Leading) -> str:
         if name in SHARES:
             figure = percent_text(measure.value)
             if low is not None and high is not None:
-                ends, drawn = (
-                    f"{low * 100:.0f} to {percent_text(high)}",
-                    level(measure.value, low, high),
-                )
+                ends = f"{low * 100:.0f} to {percent_text(high)}"
+                drawn = level(measure.value, low, high)
         return (
             f'<div class="row"><span><span class="figure">{figure}</span>'
             f'{LEADING[name]}</span><div class="wide">{drawn}</div>'
@@ -314,3 +302,21 @@ def _line_html(evaluation: Evaluation, measured: Leading) -> str:
     else:
         parts.append(f"{evaluation.completed_rows:,} of {evaluation.evaluation_rows:,} rows")
     return f"<div>{' · '.join([*parts, when])}</div>"
+
+
+_SHAPES = {
+    "good": '<path d="M4 13l5 5L20 6"/>',
+    "bad": '<path d="M6 6l12 12M18 6L6 18"/>',
+    "unsure": '<path d="M4 9c4-4 6 4 10 0 2-2 4-1 6 0M4 16c4-4 6 4 10 0 2-2 4-1 6 0"/>',
+    "running": '<path d="M20 12a8 8 0 1 1-3-6.200M20 3v5h-5"/>',
+    "off": '<path d="M12 3v8M7 6a8 8 0 1 0 10 0"/>',
+}
+
+
+def icon(name: str) -> str:
+    """Return an icon as SVG in the colour of the text around it; raise ``KeyError`` for an unknown name."""
+    return (
+        '<svg xmlns="http://www.w3.org/2000/svg" width="24" height="24" viewBox="0 0 24 24" '
+        'fill="none" stroke="currentColor" stroke-width="2" stroke-linecap="round" '
+        f'stroke-linejoin="round" aria-hidden="true">{_SHAPES[name]}</svg>'
+    )

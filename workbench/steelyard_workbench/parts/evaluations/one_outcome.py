@@ -17,12 +17,12 @@ from steelyard.client import Client
 from steelyard.client.thresholds import keep_threshold
 from steelyard.evaluations.thresholds_wire import OutcomePoint, OutcomeThreshold
 from steelyard.wire.measures import Measure
-from steelyard_workbench.kit.basics import Boxed, stack
+from steelyard_workbench.kit.basics import Boxed, action_button, stack
 from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.facts import facts, heading
 from steelyard_workbench.kit.components.mark_table import mark_table, show_data
 from steelyard_workbench.kit.components.numbers import measure_text
-from steelyard_workbench.kit.components.step_names import number_fields
+from steelyard_workbench.kit.components.side_by_side import number_fields
 from steelyard_workbench.kit.states import verdict
 from steelyard_workbench.kit.tasks import Task, Write
 from steelyard_workbench.kit.theme import BLUE, GREY, ORANGE
@@ -41,29 +41,27 @@ class OneOutcome(Boxed):
         self._on_choose, self._is_filling = on_choose, False
         self._client, self._evaluation_id, self._decision = client, evaluation_id, ""
         self.outcome = pmui.Select(label="Answer", options=[], width=220)
-        self.threshold = pmui.FloatSlider(
-            label="Act on it from a probability of",
-            start=0.0,
-            end=1.0,
-            step=0.01,
-            value=0.5,
-            width=340,
-        )
+        self.threshold = figures.threshold_slider("Act on it from a probability of")
         self.precision = pmui.FloatInput(
             label="Precision to certify", value=0.95, start=0.01, end=0.999, step=0.01, width=170
         )
         self.wrong = pmui.FloatInput(label="A wrong one costs", value=5.0, start=0, width=150)
         self.abstaining = pmui.FloatInput(label="Abstaining costs", value=1.0, start=0, width=150)
         self.named = pmui.Select(label="Named decision", options=[], width=220)
-        by_precision = pmui.Button(label="Find by precision", variant="outlined", size="small")
-        by_costs = pmui.Button(label="Find by costs", variant="outlined", size="small")
-        keep = pmui.Button(label="Keep the threshold", variant="outlined", size="small")
+        self.chart, self.figures, self.result = stack(), stack(), stack()
+        self.refresh = Task(self._refresh, "Could not draw this answer.", self.chart)
+        self.find = Task(self._find, "Could not find a threshold.", self.result, can_retry=False)
+        self.keep = Write(self._keep, "Not kept:", self.result, refused="Keep the threshold")
+        by_precision = action_button(
+            "Find by precision", lambda _: self.find.start(by_costs=False), size="small"
+        )
+        by_costs = action_button(
+            "Find by costs", lambda _: self.find.start(by_costs=True), size="small"
+        )
+        keep = action_button("Keep the threshold", self.keep.on_event, size="small")
         self._is_dragged = False
         self.span = self._line()
         self._answer: OutcomeThreshold | None = None
-        self.chart = stack()
-        self.figures = stack()
-        self.result = stack()
         self._keeping = pn.FlexBox(self.named, keep, align_items="center", visible=False)
         self._box = stack(
             heading("One answer"),
@@ -76,12 +74,6 @@ class OneOutcome(Boxed):
             self._keeping,
         )
         super().__init__()
-        self.refresh = Task(self._refresh, "Could not draw this answer.", self.chart)
-        self.find = Task(self._find, "Could not find a threshold.", self.result, can_retry=False)
-        self.keep = Write(self._keep, "Not kept:", self.result, refused="Keep the threshold")
-        by_precision.on_click(lambda _: self.find.start(by_costs=False))
-        by_costs.on_click(lambda _: self.find.start(by_costs=True))
-        keep.on_click(self.keep.on_event)
 
     async def _refresh(self) -> None:
         if not self.outcome.value:
@@ -181,7 +173,8 @@ class OneOutcome(Boxed):
             )
             chart.scatter("x", "value", source=source, size=5, color=color)
         figures.legend_below(chart, "horizontal")
-        chart.hover.tooltips = [("threshold", "@x{0.00}"), ("", "@value{0.000} (@interval)")]
+        value = "@value{0.000} (@interval, n = @n{0,0})"
+        chart.hover.tooltips = [("threshold", "@x{0.00}"), ("", value)]
         self.span = self._line()
         chart.add_layout(self.span)
         rows = [
@@ -281,12 +274,7 @@ def _source(points: Sequence[OutcomePoint], name: str) -> ColumnDataSource:
     return ColumnDataSource(
         {
             "x": [at for at, _ in known],
-            "value": [measure.value for _, measure in known],
-            "low": [measure.value if measure.low is None else measure.low for _, measure in known],
-            "high": [
-                measure.value if measure.high is None else measure.high for _, measure in known
-            ],
-            "interval": [measure_text(measure) for _, measure in known],
+            **figures.interval_columns([measure for _, measure in known]),
         }
     )
 

@@ -10,21 +10,21 @@ import panel_material_ui as pmui
 import param
 from panel.viewable import Viewable
 
-from steelyard.client import Client
 from steelyard.client.display_evaluations import MEASURES, measure_of, people_note
 from steelyard.client.plots import MOST_OUTCOMES
 from steelyard.evaluations.wire import ConfusionMatrix
 from steelyard.wire.measures import Measure, interval_text
 from steelyard_workbench.kit.basics import Boxed, small_text, stack
 from steelyard_workbench.kit.components import figures
-from steelyard_workbench.kit.components.cards import cards
 from steelyard_workbench.kit.components.download import Download
-from steelyard_workbench.kit.components.facts import heading, table
+from steelyard_workbench.kit.components.facts import cards, heading, table
 from steelyard_workbench.kit.components.mark_table import mark_table, show_data
 from steelyard_workbench.kit.components.numbers import measure_text
+from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.states import empty, loading
 from steelyard_workbench.kit.tasks import Scope, Task
 from steelyard_workbench.parts.evaluations.charts import (
+    CHANCE,
     FALLING,
     FEW,
     FEWEST,
@@ -32,25 +32,19 @@ from steelyard_workbench.parts.evaluations.charts import (
     TITLES,
     bin_counts_chart,
     bin_name,
+    confusion_chart,
     forest_chart,
     headline_of,
     reliability_chart,
     slice_rows,
     slice_text,
 )
-from steelyard_workbench.parts.evaluations.confusion_chart import confusion_chart
 from steelyard_workbench.parts.evaluations.record_browser import RecordBrowser
 from steelyard_workbench.parts.evaluations.record_filter import RecordChoice
 from steelyard_workbench.parts.evaluations.report import report_html, report_json
 from steelyard_workbench.parts.evaluations.scored import Scored
 from steelyard_workbench.parts.evaluations.what_if import WhatIf
-from steelyard_workbench.parts.review.sending import RowReview
 
-#: What is said wherever many slices are shown.
-CHANCE = (
-    "Each interval is for its slice alone: of twenty slices like all the others, about one stands "
-    "out by chance."
-)
 #: Sections, by how the address names them.
 SECTIONS = {
     "reliability": "How sure and right",
@@ -62,38 +56,16 @@ SECTIONS = {
 
 
 class OpenedEvaluation(Boxed):
-    """The figures of an evaluation, ``verbs`` below its result; ``on_read`` gets a row's place, or none."""
+    """The figures of an evaluation, ``verbs`` below its result, as the address says."""
 
     def __init__(
-        self,
-        client: Client,
-        scored: Scored,
-        *,
-        reviews: RowReview,
-        section: str,
-        chosen: RecordChoice,
-        on_section: Callable[[str], None],
-        on_choose: Callable[[RecordChoice], None],
-        on_read: Callable[[int | None], None] = lambda _: None,
-        scope: Scope | None = None,
-        verbs: Sequence[Viewable] = (),
+        self, session: Session, scored: Scored, scope: Scope, verbs: Sequence[Viewable]
     ) -> None:
-        self._client = client
-        self.scored = scored
-        self._on_section = on_section
-        self.browser = RecordBrowser(
-            client,
-            scored.evaluation,
-            scored.detail,
-            reviews=reviews,
-            chosen=chosen,
-            on_choose=on_choose,
-            on_read=on_read,
-            scope=scope,
-        )
+        self._session, self._client, self.scored = session, session.client, scored
+        self.browser = RecordBrowser(session, scored.evaluation, scored.detail, scope)
         self._switch = Task(self._show_section, scope=scope)
         self._sections = self._known_sections()
-        first = section if section in self._sections else next(iter(self._sections))
+        first = session.view if session.view in self._sections else next(iter(self._sections))
         self.section = pmui.RadioButtonGroup(
             label="Figures",
             options={title: name for name, title in self._sections.items()},
@@ -128,7 +100,7 @@ class OpenedEvaluation(Boxed):
 
     @param.depends("section.value", watch=True)
     def _on_switch(self) -> None:
-        self._on_section(self.section.value)
+        self._session.view = self.section.value
         self._switch.start()
 
     async def _show_section(self) -> None:
@@ -276,11 +248,8 @@ class OpenedEvaluation(Boxed):
             )
         )
         if self.scored.detail.decisions_unlisted:
-            shown.append(
-                small_text(
-                    f"{self.scored.detail.decisions_unlisted:,} rarer decisions are left out."
-                )
-            )
+            n_left = self.scored.detail.decisions_unlisted
+            shown.append(small_text(f"{n_left:,} rarer decisions are left out."))
         return shown
 
     def _slices(self) -> list[Viewable]:
@@ -319,13 +288,7 @@ class OpenedEvaluation(Boxed):
                 show_data(
                     mark_table(
                         ("slice", TITLES[measure]),
-                        [
-                            (
-                                row.name,
-                                slice_text(row),
-                            )
-                            for row in rows
-                        ],
+                        [(row.name, slice_text(row)) for row in rows],
                         label="Slices",
                         open_=lambda i: self.choose(_slice_filter(rows[i].by, rows[i].of)),
                     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from html import escape
 from itertools import islice
 from typing import Any, get_args
@@ -16,7 +16,6 @@ import param
 import polars as pl
 from panel.viewable import Viewable
 
-from steelyard.client import Client
 from steelyard.errors import DatasetDeletedError
 from steelyard.evaluations.queries_wire import RecordOrder
 from steelyard.evaluations.wire import (
@@ -28,16 +27,17 @@ from steelyard.evaluations.wire import (
 from steelyard.wire.queries import ExportFormat
 from steelyard_workbench.kit.basics import Boxed, action_button, html_pane, small_text, stack
 from steelyard_workbench.kit.components import figures
-from steelyard_workbench.kit.components.export_buttons import ExportButtons
+from steelyard_workbench.kit.components.download import ExportButtons
 from steelyard_workbench.kit.components.facts import heading
 from steelyard_workbench.kit.components.frame_table import FrameTable, PageRequest, TablePage
 from steelyard_workbench.kit.escaping import cut, escape_markdown
+from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.states import empty
 from steelyard_workbench.kit.tasks import Scope, Task
 from steelyard_workbench.kit.theme import FONT, TEXT, token
 from steelyard_workbench.parts.evaluations.charts import TITLES, bin_name
-from steelyard_workbench.parts.evaluations.record_filter import RecordChoice
-from steelyard_workbench.parts.evaluations.records import context_text, right_outcomes
+from steelyard_workbench.parts.evaluations.record_filter import RecordChoice, filter_from, query_of
+from steelyard_workbench.parts.evaluations.scored import context_text, right_outcomes
 from steelyard_workbench.parts.review.sending import RowReview
 
 ORDERS: dict[str, RecordOrder] = {
@@ -69,30 +69,20 @@ _SCHEMA = {
 
 
 class RecordBrowser(Boxed):
-    """The scored decisions of one evaluation; ``on_read`` gets the place of the row read, or ``None``."""
+    """The scored decisions of one evaluation; the address has the filter, the session the row read."""
 
     def __init__(
-        self,
-        client: Client,
-        evaluation: Evaluation,
-        detail: EvaluationDetail,
-        *,
-        reviews: RowReview,
-        chosen: RecordChoice,
-        on_choose: Callable[[RecordChoice], None],
-        on_read: Callable[[int | None], None] = lambda _: None,
-        scope: Scope | None = None,
+        self, session: Session, evaluation: Evaluation, detail: EvaluationDetail, scope: Scope
     ) -> None:
-        self.client = client
-        self._evaluation = evaluation
-        self._detail = detail
-        self._reviews, self._on_choose, self._on_read = reviews, on_choose, on_read
+        self._session, self.client = session, session.client
+        self._evaluation, self._detail = evaluation, detail
+        self._reviews = RowReview(session, scope)
         self._is_filling = False
         self._has_contexts = True
         # By their places: whichever answer came last, a row of the table stays the same decision.
         self.records: dict[str, EvaluationRecord] = {}
         self._keeping = threading.Lock()
-        self.chosen = chosen
+        self.chosen = filter_from(session.query)
         self.opened: EvaluationRecord | None = None
         self.refresh = Task(self._refresh, scope=scope)
         self._make_fields()
@@ -111,23 +101,17 @@ class RecordBrowser(Boxed):
             self._fetch,
             what="The scored decisions",
             id_column="place",
-            titles={
-                "row": "row",
-                "decision": "decision",
-                "right": "right",
-                "answered": "answered",
-                "p_top": "probability",
-                "measure": self._measure_title,
-                "context": "text",
-            },
-            widths={
-                "row": 60,
-                "decision": 110,
-                "right": 110,
-                "answered": 110,
-                "p_top": 100,
-                "measure": 90,
-                "context": 440,
+            columns={
+                "row": ("row", 60),
+                "decision": ("decision", 110),
+                "right": ("right", 110),
+                "answered": ("answered", 110),
+                "p_top": ("probability", 100),
+                "measure": (
+                    "loss" if self._evaluation.method == "sft" else "scaled reward",
+                    90,
+                ),
+                "context": ("text", 440),
             },
             page_size=_PAGE_ROWS,
             on_open=lambda row: self.read(str(row["place"])),
@@ -156,10 +140,6 @@ class RecordBrowser(Boxed):
             self._read,
         )
 
-    @property
-    def _measure_title(self) -> str:
-        return "loss" if self._evaluation.method == "sft" else "scaled reward"
-
     def _export(self, format_: ExportFormat) -> bytes:
         """Return the decisions that are looked at, in their order."""
         return self.client.evaluations.export(
@@ -177,7 +157,7 @@ class RecordBrowser(Boxed):
         if chosen.order == RecordChoice().order:
             chosen = dataclasses.replace(chosen, order=self.chosen.order)
         self.chosen = chosen
-        self._on_choose(chosen)
+        self._session.query = query_of(chosen)
         self.refresh.start()
 
     def read(self, place: str) -> None:
@@ -189,7 +169,7 @@ class RecordBrowser(Boxed):
             self._read[:] = [show_record(record)]
             if self._has_contexts:
                 self._read.append(self._reviews.offer(self._evaluation.id, record.row))
-            self._on_read(record.row)
+            self._session.selected = [record.row]
 
     def on_key(self, action: str) -> bool:
         """Go through the decisions with the keys of a review."""
@@ -298,7 +278,7 @@ class RecordBrowser(Boxed):
             slice=of,
             order=_order(self._order.value),
         )
-        self._on_choose(self.chosen)
+        self._session.query = query_of(self.chosen)
         self.refresh.start()
 
     def _fetch(self, request: PageRequest) -> TablePage:
@@ -354,7 +334,7 @@ class RecordBrowser(Boxed):
         self.opened = None
         self.table.mark(None)
         self._read[:] = []
-        self._on_read(None)
+        self._session.selected = []
 
 
 def show_record(record: EvaluationRecord) -> Viewable:

@@ -24,10 +24,12 @@ from steelyard.version import __version__
 from steelyard.wire.measures import Measure
 from steelyard_workbench.kit.components.numbers import measure_text
 from steelyard_workbench.parts.evaluations.charts import (
+    CHANCE,
     MOST_SLICES,
     TITLES,
     bin_counts_chart,
     bin_name,
+    confusion_chart,
     coverage_chart,
     forest_chart,
     headline_of,
@@ -35,9 +37,7 @@ from steelyard_workbench.parts.evaluations.charts import (
     slice_rows,
     slice_text,
 )
-from steelyard_workbench.parts.evaluations.confusion_chart import confusion_chart
-from steelyard_workbench.parts.evaluations.records import right_outcomes
-from steelyard_workbench.parts.evaluations.scored import Scored
+from steelyard_workbench.parts.evaluations.scored import Scored, right_outcomes
 
 #: Decisions whose confusion matrix and outcomes are in a report; the rest is counted.
 MOST_DECISIONS = 12
@@ -203,10 +203,7 @@ def _slices(detail: EvaluationDetail, people: Measure | None) -> list[_Section]:
         people=people if measure == "accuracy" else None,
     )
     values = [(row.name, slice_text(row)) for row in rows]
-    note = (
-        f"{len(rows):,} slices. Each interval is for its slice alone: of twenty slices like all the "
-        "others, about one stands out by chance."
-    )
+    note = f"{len(rows):,} slices. {CHANCE}"
     return [_Section("Slices", {"slices": chart}, _Table(("slice", TITLES[measure]), values), note)]
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from steelyard.evaluations.wire import Evaluation, EvaluationDetail
+from msgspec import UNSET
+
+from steelyard.evaluations.wire import Evaluation, EvaluationDetail, EvaluationRecord
 from steelyard.review.duties_wire import PeopleAgreement
 from steelyard.wire.measures import Measure
+from steelyard_workbench.parts.datasets.questions import as_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,3 +28,19 @@ class Scored:
         """The share of answers in which people agree, beside the accuracy where there is one."""
         has_accuracy = isinstance(self.detail.overall.accuracy, Measure)
         return self.people.agreement if self.people is not None and has_accuracy else None
+
+
+def right_outcomes(record: EvaluationRecord) -> list[str]:
+    """Return the outcomes with the largest target or reward; one with targets."""
+    if isinstance(record.targets, dict):
+        return [max(record.targets, key=record.targets.__getitem__)]
+    rewards = record.rewards if isinstance(record.rewards, dict) else {}
+    best = max(rewards.values(), default=0.0)
+    return [name for name, reward in rewards.items() if reward == best]
+
+
+def context_text(record: EvaluationRecord) -> str:
+    """Return the context of a record; JSON when it is no text."""
+    if record.context is UNSET:
+        return "(not here any more)"
+    return as_text(record.context)

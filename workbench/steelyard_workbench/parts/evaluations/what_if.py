@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable
 
 import panel as pn
@@ -17,20 +16,24 @@ from steelyard.evaluations import wire
 from steelyard.wire.measures import Measure
 from steelyard_workbench.kit.basics import Boxed, small_text, stack
 from steelyard_workbench.kit.components import figures
-from steelyard_workbench.kit.components.any_length import ANY_LENGTH
 from steelyard_workbench.kit.components.facts import facts, heading, table
 from steelyard_workbench.kit.components.mark_table import mark_table, show_data
 from steelyard_workbench.kit.components.numbers import measure_text
-from steelyard_workbench.kit.components.step_names import number_fields
+from steelyard_workbench.kit.components.side_by_side import number_fields
 from steelyard_workbench.kit.states import empty, verdict
 from steelyard_workbench.kit.tasks import Task
 from steelyard_workbench.parts.evaluations import charts
+from steelyard_workbench.parts.evaluations.costs import (
+    Costs,
+    cost_fields,
+    is_binary,
+    outcomes_of,
+    read_costs,
+    write_costs,
+)
 from steelyard_workbench.parts.evaluations.one_outcome import OneOutcome
 from steelyard_workbench.parts.evaluations.record_filter import RecordChoice
 
-Costs = dict[str, dict[str, float]]
-
-_YES, _NO = "yes", "no"
 _SHARES = "The 95 % intervals of shares take decisions as independent of each other."
 
 
@@ -44,11 +47,8 @@ class WhatIf(Boxed):
         detail: wire.EvaluationDetail,
         on_choose: Callable[[RecordChoice], None],
     ) -> None:
-        self._client = client
-        self._evaluation = evaluation
-        self._detail = detail
-        self._on_choose = on_choose
-        self._is_filling = False
+        self._client, self._evaluation, self._detail = client, evaluation, detail
+        self._on_choose, self._is_filling = on_choose, False
         self._has_targets = evaluation.method == "sft"
         self.one_outcome = OneOutcome(client, evaluation.id, on_choose)
         self.curve: wire.CostCurve | None = None
@@ -60,36 +60,12 @@ class WhatIf(Boxed):
 
     def _make_fields(self, names: list[str]) -> None:
         self.decision = pmui.Select(label="Decision", options=names, value=names[0], width=220)
-        self.threshold = pmui.FloatSlider(
-            label="Abstain when the top probability is below",
-            start=0.0,
-            end=1.0,
-            step=0.01,
-            value=0.5,
-            width=340,
-        )
-        self.yes_from = pmui.FloatSlider(
-            label="Answer yes from a probability of",
-            start=0.0,
-            end=1.0,
-            step=0.01,
-            value=0.5,
-            width=340,
-        )
-        self.false_yes = pmui.FloatInput(label="A wrong yes costs", value=1.0, start=0, width=170)
-        self.false_no = pmui.FloatInput(label="A wrong no costs", value=1.0, start=0, width=170)
+        self.threshold = figures.threshold_slider("Abstain when the top probability is below")
+        self.yes_from = figures.threshold_slider("Answer yes from a probability of")
+        self.false_yes, self.false_no, self.matrix = cost_fields()
         self.wrong = pmui.FloatInput(label="A wrong answer costs", value=1.0, start=0, width=170)
         self.abstaining = pmui.FloatInput(label="Abstaining costs", value=0.2, start=0, width=170)
-        self.matrix = pmui.TextAreaInput(
-            label="Costs as JSON: action, answer, cost",
-            rows=6,
-            max_length=ANY_LENGTH,
-            sizing_mode="stretch_width",
-        )
-        self.coverage = stack()
-        self.report = stack()
-        self.costs = stack()
-        self.yes = stack()
+        self.coverage, self.report, self.costs, self.yes = stack(), stack(), stack(), stack()
         self._binary_fields = number_fields(self.false_yes, self.false_no)
         self._matrix_fields = pmui.Column(
             number_fields(self.wrong, self.abstaining),
@@ -103,27 +79,17 @@ class WhatIf(Boxed):
         )
 
     def _make_box(self) -> pn.Column:
-        cost_box: list[Viewable] = (
-            [
-                heading("Costs"),
-                self._binary_fields,
-                self._matrix_fields,
-                self.costs,
-                self.yes,
-                self.one_outcome,
-            ]
-            if self._has_targets
-            else [
-                heading("Costs"),
-                empty("Costs need targets, and this evaluation has rewards."),
-            ]
-        )
+        cost_box = [empty("Costs need targets, and this evaluation has rewards.")]
+        if self._has_targets:
+            fields = (self._binary_fields, self._matrix_fields)
+            cost_box = [*fields, self.costs, self.yes, self.one_outcome]
         return stack(
             verdict("running", "What if.", "Tried on decisions already scored; nothing changes."),
             heading("Abstaining"),
             self.coverage,
             pn.FlexBox(self.decision, self.threshold, align_items="center"),
             self.report,
+            heading("Costs"),
             *cost_box,
         )
 
@@ -146,7 +112,7 @@ class WhatIf(Boxed):
         self.curve = curve
         self._show_costs()
         if self._has_targets:
-            await self.one_outcome.show(self.decision.value, self._outcomes())
+            await self.one_outcome.show(self.decision.value, outcomes_of(self._decision()))
 
     def _decision(self) -> wire.DecisionMeasures:
         return next(
@@ -156,29 +122,14 @@ class WhatIf(Boxed):
         )
 
     def _is_binary(self) -> bool:
-        return self._decision().kind == "binary" and _YES in self._outcomes()
-
-    def _outcomes(self) -> list[str]:
-        matrix = self._decision().confusion
-        return matrix.outcomes if isinstance(matrix, wire.ConfusionMatrix) else []
+        return is_binary(self._decision())
 
     def _action_costs(self) -> Costs:
         """Return the cost of each action under each outcome; raise ``ValueError`` for no such table."""
-        if self._is_binary():
-            return {
-                _YES: {_YES: 0.0, _NO: float(self.false_yes.value or 0)},
-                _NO: {_YES: float(self.false_no.value or 0), _NO: 0.0},
-            }
-        try:
-            costs = json.loads(self.matrix.value)
-            return {
-                action: {outcome: float(cost) for outcome, cost in of.items()}
-                for action, of in costs.items()
-            }
-        except (ValueError, TypeError, AttributeError):
-            raise ValueError(
-                'The costs are not JSON such as `{"refund": {"yes": 0, "no": 4}}`; mend the text.'
-            ) from None
+        if not self._is_binary():
+            return read_costs(self.matrix.value)
+        false_yes, false_no = float(self.false_yes.value or 0), float(self.false_no.value or 0)
+        return {"yes": {"yes": 0.0, "no": false_yes}, "no": {"yes": false_no, "no": 0.0}}
 
     def _fetch_curve(self, costs: Costs) -> wire.CostCurve:
         ask = self._client.evaluations.cost_curve
@@ -241,20 +192,20 @@ class WhatIf(Boxed):
         curve = self.curve
         if curve is None:
             return
-        is_binary = self._is_binary()
-        self._binary_fields.visible, self._matrix_fields.visible = is_binary, not is_binary
-        x = (
-            "answer yes from a probability of"
-            if is_binary
-            else "abstain when the top probability is below"
-        )
+        of_yes = self._is_binary()
+        self._binary_fields.visible, self._matrix_fields.visible = of_yes, not of_yes
+        x, at = "abstain when the top probability is below", self.threshold.value
+        if of_yes:
+            x, at = "answer yes from a probability of", self.yes_from.value
 
         def open_(place: int) -> None:
-            self._open_cost(place, is_binary=is_binary)
+            choice = RecordChoice(decision=self.decision.value, order="least_sure")
+            if not of_yes:
+                p_to = curve.points[place].threshold
+                choice = RecordChoice(decision=self.decision.value, p_to=p_to, order="surest")
+            self._on_choose(choice)
 
-        chart = charts.cost_chart(
-            curve, x=x, at=self.yes_from.value if is_binary else self.threshold.value, open_=open_
-        )
+        chart = charts.cost_chart(curve, x=x, at=at, open_=open_)
         n = self._decision().metrics.n
         data = mark_table(
             (x, "mean cost", "acted on"),
@@ -269,20 +220,8 @@ class WhatIf(Boxed):
             label="Cost by threshold",
             open_=open_,
         )
-        self.costs[:] = [
-            figures.show(chart),
-            small_text(_SHARES),
-            show_data(data),
-        ]
+        self.costs[:] = [figures.show(chart), small_text(_SHARES), show_data(data)]
         self._show_yes()
-
-    def _open_cost(self, place: int, *, is_binary: bool) -> None:
-        decision = self.decision.value
-        if is_binary:
-            self._on_choose(RecordChoice(decision=decision, order="least_sure"))
-        elif self.curve is not None:
-            at = self.curve.points[place].threshold
-            self._on_choose(RecordChoice(decision=decision, p_to=at, order="surest"))
 
     def _show_yes(self) -> None:
         """Show the effect of answering yes from a threshold on; the curve is here already."""
@@ -290,31 +229,21 @@ class WhatIf(Boxed):
         if not (self._is_binary() and isinstance(curve, list)) or self.curve is None:
             self.yes[:] = []
             return
-        point = min(curve, key=lambda candidate: abs(candidate.threshold - self.yes_from.value))
-        cost = min(
-            self.curve.points, key=lambda candidate: abs(candidate.threshold - self.yes_from.value)
-        ).cost
-        shown_facts = facts(yes_facts(point, cost))
-        if self.yes:
-            self.yes[:] = [self.yes[0], shown_facts]
-        else:
-            self.yes[:] = [self.yes_from, shown_facts]
+        at = self.yes_from.value
+        point = min(curve, key=lambda candidate: abs(candidate.threshold - at))
+        cost = min(self.curve.points, key=lambda candidate: abs(candidate.threshold - at)).cost
+        self.yes[:] = [self.yes_from, facts(yes_facts(point, cost))]
 
     def _fill_costs(self) -> None:
         """Write the table that a wrong answer's one cost makes."""
-        wrong = float(self.wrong.value or 0)
-        names = self._outcomes()
-        costs = {
-            action: {outcome: 0.0 if action == outcome else wrong for outcome in names}
-            for action in names
-        }
+        outcomes, wrong = outcomes_of(self._decision()), float(self.wrong.value or 0)
         self._is_filling = True
         try:
-            self.matrix.value = json.dumps(costs, indent=1, ensure_ascii=False)
+            self.matrix.value = write_costs(outcomes, wrong)
         finally:
             self._is_filling = False
-        is_binary = self._is_binary()
-        self._binary_fields.visible, self._matrix_fields.visible = is_binary, not is_binary
+        of_yes = self._is_binary()
+        self._binary_fields.visible, self._matrix_fields.visible = of_yes, not of_yes
 
     @param.depends("decision.value", "wrong.value", watch=True)
     def _on_decision(self) -> None:

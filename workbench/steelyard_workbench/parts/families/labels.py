@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import UNSET, structs
 
+from steelyard.evaluations.gate_wire import Gate
 from steelyard.evaluations.wire import Evaluation
 from steelyard.families.fine_tune_wire import Job
 from steelyard.families.wire import (
@@ -102,12 +103,15 @@ def mark(status: Status, word: str) -> str:
     return f"{_MARKS[status]} {word}"
 
 
+def gate_mark(gate: Gate) -> str:
+    """Return the verdict of a gate with a sign."""
+    verdict = verdict_of(gate)
+    return mark(verdict.status, verdict.word)
+
+
 def switch_text(family: Family) -> str:
     """Return in words whether a family is on, since when it is off and why."""
-    if family.switched_on:
-        return "on"
-    since = "" if family.off_at is None else f" {ago(family.off_at)}"
-    return f"{_OFF[family.off_reason]}{since}"
+    return "on" if family.switched_on else _off_text(family)
 
 
 def own_switch_text(model: ModelVersion) -> str:
@@ -115,8 +119,12 @@ def own_switch_text(model: ModelVersion) -> str:
     if model.on_at is not None:
         idle = "" if model.switches_off_at is None else f", {idle_text(model.switches_off_at)}"
         return f"on since {ago(model.on_at)}{idle}"
-    since = "" if model.off_at is None else f" {ago(model.off_at)}"
-    return f"{_OFF[model.off_reason]}{since}"
+    return _off_text(model)
+
+
+def _off_text(thing: Family | ModelVersion) -> str:
+    since = "" if thing.off_at is None else f" {ago(thing.off_at)}"
+    return f"{_OFF[thing.off_reason]}{since}"
 
 
 def idle_text(switches_off_at: float | None) -> str:
@@ -130,9 +138,7 @@ def warm_text(thing: Family | ModelVersion) -> str:
     """Return in words whether something is kept warm, its price, and the end of the hour."""
     if thing.keep_warm:
         window = thing.keep_warm_window
-        if window is None:
-            return "kept warm"
-        if is_free(window.reserved_usd):
+        if window is None or is_free(window.reserved_usd):
             return "kept warm"
         return (
             f"kept warm: {window.reserved_usd} USD are held for the hour that ends "
@@ -216,9 +222,7 @@ def line_rows(family: Family) -> list[tuple[str, ...]]:
         if not isinstance(model, DeletedModelVersion):
             joined = ago(model.created_at)
             state = model.state if model.status == "ready" else "—"
-            if model.gate is not None:
-                verdict = verdict_of(model.gate)
-                gate = mark(verdict.status, verdict.word)
+            gate = "—" if model.gate is None else gate_mark(model.gate)
         rows.append(
             (
                 model.ref,

@@ -34,7 +34,7 @@ _UNSURE = frozenset({INCONCLUSIVE, EARLIER_INCONCLUSIVE, TOO_FEW})
 #: By reason the same without figures, which stand in the sentences under *Details*.
 _PLAIN = {
     TOO_FEW: "There are too few rows for the check to tell.",
-    NEW_WORSE: "It answers the new rows worse than before.",
+    NEW_WORSE: "On the new rows its probabilities are worse than before.",
     NO_GAIN: "It answers the new rows no better than before.",
     INCONCLUSIVE: "On the new rows it may be better or worse than before.",
     EARLIER_WORSE: "It is less sure of right answers than before, or surer of wrong ones.",

@@ -98,12 +98,11 @@ class AlarmBand(Boxed):
             description=f"Show the decisions behind the alarm about {_ALARM_WORDS[alarm.watch]}",
             visible=alarm.watch in WATCH_WORDS,
         )
-        self.known = pmui.Button(
-            label="Acknowledge", variant="text", size="small", visible=alarm.state == "raised"
-        )
-        self.acknowledge = Write(self._acknowledge, "Not acknowledged:", self._problem)
-        self.known.on_click(self.acknowledge.on_event)
         is_new = alarm.state == "raised"
+        self.acknowledge = Write(self._acknowledge, "Not acknowledged:", self._problem)
+        self.known = action_button(
+            "Acknowledge", self.acknowledge.on_event, variant="text", size="small", visible=is_new
+        )
         since = f"{ago(alarm.raised_at)}, {'not' if is_new else 'and'} acknowledged"
         self._box = stack(
             verdict("bad" if is_new else "unsure", "Alarm", escape_markdown(alarm.message)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Literal
 
 import msgspec
@@ -83,19 +83,12 @@ class View:
     def log_query(self, now: float) -> dict[str, str | float | bool | None]:
         """Return the query of the log."""
         rows = self.rows
-        return {
+        names = (each.name for each in fields(rows) if each.name != "name")
+        return {name: getattr(rows, name) for name in names} | {
             "since": self.since(now) if rows.since is None else rows.since,
-            "until": rows.until,
             "model": rows.model or self.model or None,
-            "key": rows.key,
             "named": self.named or None,
             "decision": rows.decision or self.decision or None,
-            "has_feedback": rows.has_feedback,
-            "abstained": rows.abstained,
-            "wrong": rows.wrong,
-            "p_from": rows.p_from,
-            "p_to": rows.p_to,
-            "order": rows.order,
         }
 
 

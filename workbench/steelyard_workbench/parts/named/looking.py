@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import islice
@@ -185,15 +185,15 @@ def _traffic_step(looked: Looked) -> Step:
 def _about(client: Client, summary: DecisionSummary, name: str) -> list[Alarm]:
     answered = {(group.model, group.decision) for group in summary.groups}
     answered.add((f"{MODEL_PREFIX}{name}", ""))
-    return [alarm for alarm in fetch_alarms(client) if _is_about(alarm, answered)]
-
-
-def _is_about(alarm: Alarm, answered: Collection[tuple[str, str]]) -> bool:
-    """Whether an alarm is of a model that answers, and of one of its questions or of all."""
-    return any(
-        alarm.model == model and alarm.decision in {None, "", question}
-        for model, question in answered
-    )
+    return [
+        alarm
+        for alarm in fetch_alarms(client)
+        # Of a model that answers, and of one of its questions or of all.
+        if any(
+            alarm.model == model and alarm.decision in {None, "", question}
+            for model, question in answered
+        )
+    ]
 
 
 def _growth(client: Client, name: str) -> Growth | None:

@@ -6,11 +6,9 @@ import asyncio
 from collections.abc import Callable
 from itertools import chain, count
 
-from panel.viewable import Viewable, Viewer
-
 from steelyard.client import Client
 from steelyard.named.templates import SHIPPED, Template, list_templates
-from steelyard_workbench.kit.basics import stack
+from steelyard_workbench.kit.basics import Boxed, stack
 from steelyard_workbench.kit.components.choices import Choice, Choices
 from steelyard_workbench.kit.components.numbers import percent_text
 from steelyard_workbench.kit.tasks import Scope, Write
@@ -19,7 +17,7 @@ START = "Start from a template"
 _MOST_CHARACTERS = 90
 
 
-class StartCards(Viewer):
+class StartCards(Boxed):
     """Shows the templates; one press makes the decision and opens it."""
 
     def __init__(
@@ -39,9 +37,7 @@ class StartCards(Viewer):
             layout="cards",
             is_small=True,
         )
-
-    def __panel__(self) -> Viewable:
-        return stack(self.cards, self._problem)
+        self._box = stack(self.cards, self._problem)
 
     def _card(self, template: Template) -> Choice:
         def start() -> None:

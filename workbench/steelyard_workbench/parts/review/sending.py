@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
-import panel_material_ui as pmui
 from panel.viewable import Viewable
 
 from steelyard.client import Client
 from steelyard.errors import NotFoundError
 from steelyard.review.wire import Draft, DraftSummary
-from steelyard_workbench.kit.basics import stack
+from steelyard_workbench.kit.basics import action_button, stack
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.tasks import Scope, Write
 from steelyard_workbench.parts.datasets.row_pages import at_places
@@ -29,7 +29,6 @@ class RowReview:
     def offer(self, evaluation_id: str, row: int) -> Viewable:
         """Return the button that opens a row, by its place among the evaluation rows, in review."""
         problem = stack()
-        button = pmui.Button(label=SEND, variant="outlined", size="small")
         send = Write(
             lambda: self._send(evaluation_id, row),
             "Not sent to review:",
@@ -37,19 +36,18 @@ class RowReview:
             refused=SEND,
             scope=self._scope,
         )
-        button.on_click(send.on_event)
-        return stack(button, problem)
+        return stack(action_button(SEND, send.on_event, size="small"), problem)
 
     async def _send(self, evaluation_id: str, row: int) -> None:
         place, draft = await asyncio.to_thread(draft_at, self._session.client, evaluation_id, row)
         if not self._scope.say_if_ended(f"Row {place:,} is in the review {draft.name}."):
-            self._session.open(
-                "review",
-                dataset=draft.dataset_id,
-                version=draft.dataset_version,
-                draft=draft.id,
-                row=place,
-            )
+            open_draft(self._session, draft, row=place)
+
+
+def open_draft(session: Session, draft: Draft | DraftSummary, **more: Any) -> None:
+    """Go to the review of a draft."""
+    version = draft.dataset_version
+    session.open("review", dataset=draft.dataset_id, version=version, draft=draft.id, **more)
 
 
 def draft_at(client: Client, evaluation_id: str, row: int) -> tuple[int, Draft | DraftSummary]:
