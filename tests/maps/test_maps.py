@@ -16,7 +16,7 @@ from steelyard.app.foundation import open_frames
 from steelyard.app.job_runtime import open_worker
 from steelyard.caller import LOCAL_ACCOUNT, Caller
 from steelyard.cli.main import main
-from steelyard.datasets.frames.vectors import scorer_of, stored_vectors
+from steelyard.datasets.frames.vectors import read_contexts, scorer_of, stored_vectors
 from steelyard.datasets.service import DatasetService
 from steelyard.errors import ModelUnavailableError
 from steelyard.jobs.work import LostRunError
@@ -138,7 +138,10 @@ class TestAMap:
             )
         )
         scorer = scorer_of(services.models.default.evaluation_key)
-        stored = [stored_vectors(store, part, scorer) for part in at.manifest.parts]
+        stored = [
+            stored_vectors(store, part, scorer, read_contexts(store, part))
+            for part in at.manifest.parts
+        ]
         assert [len(vectors) for vectors in stored] == [60, 20]
 
     def test_its_rows_have_labels_and_answers(self, served, http, mapped):

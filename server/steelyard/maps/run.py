@@ -284,7 +284,7 @@ class _TakenRows:
     def _hold(self, part: Part) -> tuple[Part, pl.DataFrame, Vectors | None]:
         if self._held is None or self._held[0] is not part:
             frame = read_contexts(self._store, part)
-            self._held = part, frame, stored_vectors(self._store, part, self._scorer)
+            self._held = part, frame, stored_vectors(self._store, part, self._scorer, frame)
         return self._held
 
 

@@ -33,7 +33,7 @@ def test_a_trainer_gets_stored_vectors_and_those_that_it_read_are_stored(tmp_pat
     folder.mkdir()
     write_stored(folder, store, manifest, "base")
     assert not (folder / VECTORS).exists()
-    store_vectors(store, training, "base", HALVES)
+    store_vectors(store, training, "base", read_contexts(store, training), HALVES)
     write_stored(folder, store, manifest, "base")
     read = read_vectors(folder / VECTORS)
     np.testing.assert_array_equal(
@@ -43,8 +43,8 @@ def test_a_trainer_gets_stored_vectors_and_those_that_it_read_are_stored(tmp_pat
         texts = rendered(read_contexts(store, evaluation))[:n_read]
         write_vectors(folder / VECTORS, {key_of(text): HALVES[i] for i, text in enumerate(texts)})
         store_read(folder, store, manifest, "base")
-        stored = stored_vectors(store, evaluation, "base")
+        stored = stored_vectors(store, evaluation, "base", read_contexts(store, evaluation))
         assert (stored is not None) is are_all
     assert texts[1] == render_context(rows[1]["context"])
     np.testing.assert_array_equal(stored, HALVES[:3])
-    assert stored_vectors(store, training, "other") is None
+    assert stored_vectors(store, training, "other", read_contexts(store, training)) is None

@@ -58,14 +58,14 @@ def vectors_of(
     """Return the indexes and context vectors of a part's rows, encoding the missing ones."""
     frame = read_contexts(store, part)
     indexes = frame["index"].to_numpy()
-    stored = stored_vectors(store, part, scorer)
+    stored = stored_vectors(store, part, scorer, frame)
     if stored is not None:
         return indexes, stored
     texts = rendered(frame)
     vectors = np.concatenate(
         [embed(texts[start : start + _BATCH]) for start in range(0, len(texts), _BATCH)]
     )
-    store_vectors(store, part, scorer, vectors)
+    store_vectors(store, part, scorer, frame, vectors)
     return indexes, vectors
 
 
@@ -85,16 +85,20 @@ def rendered(frame: pl.DataFrame) -> list[str]:
     ]
 
 
-def store_vectors(store: FrameStore, part: Part, scorer: str, vectors: Vectors) -> None:
-    """Store the vectors of a part's rows, in half precision."""
+def store_vectors(
+    store: FrameStore, part: Part, scorer: str, frame: pl.DataFrame, vectors: Vectors
+) -> None:
+    """Store the vectors of a part's rows, in half precision; ``frame`` says which contexts are texts."""
     file_bytes = io.BytesIO()
     np.save(file_bytes, vectors.astype(np.float16), allow_pickle=False)
-    store.put_beside(_name_of(store, part, scorer), file_bytes.getvalue())
+    store.put_beside(_name_of(part, scorer, frame), file_bytes.getvalue())
 
 
-def stored_vectors(store: FrameStore, part: Part, scorer: str) -> Vectors | None:
+def stored_vectors(
+    store: FrameStore, part: Part, scorer: str, frame: pl.DataFrame
+) -> Vectors | None:
     """Return the vectors of a part's rows; ``None`` where they were not computed yet."""
-    name = _name_of(store, part, scorer)
+    name = _name_of(part, scorer, frame)
     stored = store.find(name)
     if stored is None:
         return None
@@ -111,7 +115,7 @@ def scorer_of(evaluation_key: str) -> str:
     return hashlib.sha256(evaluation_key.encode()).hexdigest()[:16]
 
 
-def _name_of(store: FrameStore, part: Part, scorer: str) -> str:
+def _name_of(part: Part, scorer: str, frame: pl.DataFrame) -> str:
     # Up to 0.4 vectors of JSON contexts were of another form of them, under the plain name.
-    has_json = not read_contexts(store, part, ["is_text"])["is_text"].all()
+    has_json = not frame["is_text"].all()
     return f"{part.sha256}.{scorer}{'.json' if has_json else ''}.npy"

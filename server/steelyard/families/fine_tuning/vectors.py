@@ -25,7 +25,7 @@ def write_stored(folder: Path, store: FrameStore, manifest: Manifest, scorer: st
     """Write the stored vectors of a version's rows into the folder of a trainer."""
     vectors: dict[bytes, Floats] = {}
     for part in manifest.parts:
-        stored = stored_vectors(store, part, scorer)
+        stored = stored_vectors(store, part, scorer, read_contexts(store, part, ["is_text"]))
         if stored is not None:
             contexts = rendered(read_contexts(store, part))
             vectors.update(zip(map(key_of, contexts), stored, strict=True))
@@ -37,7 +37,8 @@ def store_read(folder: Path, store: FrameStore, manifest: Manifest, scorer: str)
     """Store the vectors that a trainer read, of every part all of whose rows it read."""
     read = read_vectors(folder / VECTORS)
     for part in manifest.parts if read else ():
-        if stored_vectors(store, part, scorer) is None:
+        frame = read_contexts(store, part, ["is_text"])
+        if stored_vectors(store, part, scorer, frame) is None:
             keys = list(map(key_of, rendered(read_contexts(store, part))))
             if read.keys() >= set(keys):
-                store_vectors(store, part, scorer, np.stack([read[key] for key in keys]))
+                store_vectors(store, part, scorer, frame, np.stack([read[key] for key in keys]))
