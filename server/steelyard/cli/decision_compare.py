@@ -12,7 +12,7 @@ from steelyard.cli.local_state import show_table
 from steelyard.cli.nouns import Shown, asking
 from steelyard.cli.options import FILE, PROBABILITY
 from steelyard.cli.stored_queries import read_window
-from steelyard.cli.terminal import printable
+from steelyard.cli.terminal import printable, show_warnings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -155,8 +155,7 @@ def _confirm(
         f"tokens of {version}, {estimate.price_usd} USD here.",
         err=True,
     )
-    for warning in estimate.warnings:
-        click.echo(printable(warning), err=True)
+    show_warnings(estimate.warnings)
     if estimate.contexts and not yes and is_on_terminal():
         click.confirm("Go on?", abort=True, err=True)
     return max_price_usd or estimate.price_usd

@@ -20,7 +20,7 @@ from steelyard.cli.local_state import show_table
 from steelyard.cli.nouns import Shown, asking
 from steelyard.cli.options import SHARE, read_list
 from steelyard.cli.stored_queries import read_window, unsure_queries
-from steelyard.cli.terminal import printable
+from steelyard.cli.terminal import printable, show_warnings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -99,7 +99,7 @@ def command(
             source = _upload(client, name, window_s, unsure)
         labeling = _begin(client, purse, name, source, teachers, decision_list)
     _tell(f"Labeling {labeling.id}: {labeling.rows} rows by {', '.join(labeling.teacher_models)}")
-    _warn(labeling)
+    show_warnings(labeling.warnings)
     labeling = client.labeling.wait(labeling)
     if labeling.status not in {"review_ready", "finalized"}:
         _tell(f"Labeling ended as {labeling.status}; nothing was trained.")
@@ -116,7 +116,7 @@ def command(
         labeling = client.labeling.get(labeling.id)
     job = _train(client, purse, name, str(labeling.dataset_id))
     _tell(f"Training {job.id}")
-    _warn(job)
+    show_warnings(job.warnings)
     job = client.jobs.wait(job)
     report = _report(client, name, job, labeling.teacher_models) if job.has_joined else []
     return {"job": job, "report": report}, _show, not job.has_joined
@@ -146,11 +146,6 @@ class _Purse:
 
 def _tell(text: str) -> None:
     click.echo(printable(text), err=True)
-
-
-def _warn(job: LabelingJob | Job) -> None:
-    for warning in job.warnings or ():
-        _tell(warning)
 
 
 def _title(name: str) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import click
 
 from steelyard.cli.nouns import Noun, Shown
-from steelyard.cli.terminal import printable
+from steelyard.cli.terminal import printable, show_warnings
 
 if TYPE_CHECKING:
     from steelyard.client import Client
@@ -30,8 +30,7 @@ class JobCommands(Generic[Job]):
 
     def begun(self, client: Client, job: Any, *, follow: bool) -> Shown:
         """Return a job that was queued, or follow it, after the warnings of its answer."""
-        for warning in getattr(job, "warnings", ()) or ():
-            click.echo(printable(warning), err=True)
+        show_warnings(getattr(job, "warnings", None))
         return self.follow(client, job) if follow else (job, self.show)
 
     def follow(self, client: Client, job: Any, timeout_s: float | None = None) -> Shown:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import sys
 from pathlib import Path
 from typing import Any
@@ -56,12 +55,6 @@ request_options = together(
 )
 
 
-#: Byte-order marks, and the encodings that have them.
-_MARKS = (
-    (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
 #: Options that are fields of a request beside its context and decisions, where they are given.
 _BESIDE = ("model", "temperature", "explain", "fallback", "escalate")
 
@@ -162,12 +155,14 @@ def outcomes_from_flags(
 
 def _read_bytes(path: str) -> bytes:
     """Return a file's content; of a file with a byte-order mark, as Windows writes them, in UTF-8."""
+    from steelyard.imports.encodings import marked_encoding
+
     try:
         content = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     except OSError as error:
         raise click.FileError(path, error.strerror) from None
-    encoding = next((name for mark, name in _MARKS if content.startswith(mark)), None)
+    marked = marked_encoding(content)
     try:
-        return content if encoding is None else content.decode(encoding).encode()
+        return content if marked is None else content.decode(marked.codec).encode()
     except UnicodeError:
         return content  # its reader refuses it

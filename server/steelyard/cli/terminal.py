@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from msgspec import UnsetType
+
     from steelyard.client.row_sources import Progress
 
 #: Categories that move the cursor, reorder or hide text, or have no form of their own.
@@ -29,6 +31,14 @@ def printable(text: str) -> str:
         else letter
         for letter in text
     )
+
+
+def show_warnings(warnings: Iterable[str] | UnsetType | None) -> None:
+    """Write the warnings of an answer, where it has any, to the error stream."""
+    import click
+
+    for warning in warnings or ():
+        click.echo(printable(warning), err=True)
 
 
 def write_any_text() -> None:

@@ -175,9 +175,9 @@ def find_encoding(source: Source, given: str | None = None) -> Encoding:
     if given is not None:
         return _given_encoding(source, given)
     start = next(source.chunks(), b"")
-    for mark, name in _MARKS.items():
-        if start.startswith(mark):
-            return Encoding(name, CODECS[name])
+    marked = marked_encoding(start)
+    if marked is not None:
+        return marked
     if _ESCAPE in start and _first_wrong(source, CODECS["ISO-2022-JP"]) is None:
         return Encoding("ISO-2022-JP", CODECS["ISO-2022-JP"])
     wide = _wide_encoding(source)
@@ -188,6 +188,12 @@ def find_encoding(source: Source, given: str | None = None) -> Encoding:
     if n_right >= n_wrong:
         return Encoding("UTF-8", "utf-8-sig")
     return _legacy_encoding(source)
+
+
+def marked_encoding(start: bytes) -> Encoding | None:
+    """Return the encoding whose byte-order mark a text begins with; ``None`` without a mark."""
+    name = next((name for mark, name in _MARKS.items() if start.startswith(mark)), None)
+    return None if name is None else Encoding(name, CODECS[name])
 
 
 def _given_encoding(source: Source, given: str) -> Encoding:
