@@ -42,7 +42,7 @@ class Backups:
 
     async def make(self, caller: Caller) -> BackupList:
         """Begin a backup; one that goes on already does so."""
-        # It is the server's, whoever began it: an operator need not have an account.
+        # It is the server's, not the caller's: an operator need not have an account.
         server = replace(caller, account_id=LOCAL_ACCOUNT)
         await self._setups.begin(server, "backup", HOME)
         return await self.list()

@@ -272,7 +272,7 @@ def decide_file(
             nonlocal n_blank
             for number, batch in enumerate(batches, first):
                 if number not in parts.numbers:
-                    n_blank += sum(each == "" or str(each).isspace() for each in batch.contexts)
+                    n_blank += sum(not str(each).strip() for each in batch.contexts)
                     yield WorkerPart(number, batch.rows, batch.contexts)
 
         _score(missing(), decisions, questions, parts, rows_file.count(), progress, workers)

@@ -16,7 +16,7 @@ from steelyard.scoring.shares import Share
 from steelyard.serving.registry import HostedModel, Scores, WatchedQueue
 
 if TYPE_CHECKING:  # libraries of heads are slow to import
-    from steelyard.scoring.tuned import HeadAsked, TunedScorer
+    from steelyard.scoring.tuned import DecisionHead, TunedScorer
 
 _NOBODY = Share()
 
@@ -117,7 +117,7 @@ class HeadsQueue:
     def _finish(
         self,
         request: RenderedRequest,
-        chosen: Sequence[HeadAsked],
+        chosen: Sequence[DecisionHead],
         answer: ScoreFuture,
         below: Scores | None,
     ) -> None:

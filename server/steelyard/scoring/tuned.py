@@ -74,7 +74,7 @@ class ArtifactManifest(Struct, frozen=True, omit_defaults=True, kw_only=True):
     reader: ArtifactReader | None = None
 
 
-class HeadAsked(NamedTuple):
+class DecisionHead(NamedTuple):
     """The head that answers a decision; the scorer below does where it is ``None``.
 
     ``logs`` are its log probabilities where they are known already; ``words_top`` is the top probability
@@ -164,13 +164,13 @@ class TunedScorer:
             for request, heads, base_request in zip(requests, chosen, base_requests, strict=True)
         ]
 
-    def choose(self, requests: Sequence[RenderedRequest]) -> list[list[HeadAsked]]:
+    def choose(self, requests: Sequence[RenderedRequest]) -> list[list[DecisionHead]]:
         """Return what answers each decision of each request."""
         heads = [[self.heads.find(decision) for decision in row.decisions] for row in requests]
         known = _answer_words(requests, heads) if len(requests) > 1 else {}
         chosen = [
             [
-                HeadAsked(head, known.get(at, {}).get(place))
+                DecisionHead(head, known.get(at, {}).get(place))
                 for place, head in enumerate(request_heads)
             ]
             for at, request_heads in enumerate(heads)
@@ -181,7 +181,7 @@ class TunedScorer:
 
     @staticmethod
     def request_below(
-        request: RenderedRequest, chosen: Sequence[HeadAsked]
+        request: RenderedRequest, chosen: Sequence[DecisionHead]
     ) -> RenderedRequest | None:
         """Return the part of a request that the lower scorer must answer; None where heads need none."""
         # Answers do not depend on the decisions beside them, so that leaving some out is the same.
@@ -195,7 +195,7 @@ class TunedScorer:
     def answer(
         self,
         request: RenderedRequest,
-        chosen: Sequence[HeadAsked],
+        chosen: Sequence[DecisionHead],
         below: Sequence[ScoredDecision],
         vectors: Mapping[str, NDArray[np.float32]],
     ) -> list[ScoredDecision]:
@@ -237,7 +237,7 @@ class TunedScorer:
             self.scorer.close()
 
     def _climb(
-        self, ladder: Ladder, requests: Sequence[RenderedRequest], chosen: list[list[HeadAsked]]
+        self, ladder: Ladder, requests: Sequence[RenderedRequest], chosen: list[list[DecisionHead]]
     ) -> None:
         """Put the answers of words in the place of heads, where words are sure of a text like theirs."""
         heads = [[ladder.find(decision) for decision in row.decisions] for row in requests]
@@ -249,7 +249,7 @@ class TunedScorer:
                 chosen[at][place] = chosen[at][place]._replace(words_top=p_top)
                 if steps and steps[place]:  # an explanation asks who answered the whole text
                     if steps[place] == 1:
-                        chosen[at][place] = HeadAsked(heads[at][place], logs, p_top, stands=True)
+                        chosen[at][place] = DecisionHead(heads[at][place], logs, p_top, stands=True)
                 elif ladder.is_sure(requests[at].decisions[place].kind, p_top):
                     sure.append((at, place, logs))
         # Of all contexts, which are hashed already.
@@ -257,10 +257,10 @@ class TunedScorer:
         for at, place, logs in sure:
             if near[at]:
                 words_top = chosen[at][place].words_top
-                chosen[at][place] = HeadAsked(heads[at][place], logs, words_top, stands=True)
+                chosen[at][place] = DecisionHead(heads[at][place], logs, words_top, stands=True)
 
     def _embed_contexts(
-        self, requests: Sequence[RenderedRequest], chosen: Sequence[Sequence[HeadAsked]]
+        self, requests: Sequence[RenderedRequest], chosen: Sequence[Sequence[DecisionHead]]
     ) -> dict[str, NDArray[np.float32]]:
         contexts = list(
             dict.fromkeys(
@@ -295,7 +295,7 @@ class TunedScorer:
         self,
         request: RenderedRequest,
         decision: RenderedDecision,
-        chosen: HeadAsked,
+        chosen: DecisionHead,
         scored: ScoredDecision | None,
         vector: NDArray[np.float32] | None,
     ) -> ScoredDecision:
@@ -344,7 +344,7 @@ def _answer_words(
     return answers
 
 
-def _route(chosen: HeadAsked, logs: NDArray[np.float32]) -> tuple[RouteStepScore, ...]:
+def _route(chosen: DecisionHead, logs: NDArray[np.float32]) -> tuple[RouteStepScore, ...]:
     """Return the steps of a ladder that were asked; the last one decided."""
     if chosen.words_top is None:
         return ()

@@ -14,6 +14,7 @@ from steelyard.decisions.kinds import BINARY_NAMES
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
 from steelyard.errors import SteelyardError
 from steelyard.scoring.protocol import ScoredDecision
+from steelyard.serving.connected.breaker import RemoteFailureError
 
 #: Asks one request, without waiting for it.
 Submit = Callable[[RenderedRequest, float], Future[list[ScoredDecision]]]
@@ -90,7 +91,7 @@ def check_model(submit: Submit, timeout_s: float) -> CheckReport:
         try:
             [scored] = submit(RenderedRequest(context, (decision,)), timeout_s).result(timeout_s)
         except SteelyardError as error:
-            reported = getattr(error, "reported", "")
+            reported = error.reported if isinstance(error, RemoteFailureError) else ""
             failures[f"{error.message} It says: {reported}" if reported else error.message] = None
             return None
         except TimeoutError:

@@ -287,7 +287,7 @@ _LEAST, _MOST = 3.0, 9.0
 _MOVING = 4_000
 #: Draws a few points in the place of all, or all again. Without a graphics card, copying WebGL's canvas
 #: into the figure's takes longer than a frame, and BokehJS copies it for hidden glyphs too: the few
-#: are of a glyph that it draws without WebGL, and that of all is told to need no copy while hidden.
+#: are of a glyph that it draws without WebGL, and that of all needs no copy while hidden.
 _SWITCH = """
 const view = Bokeh.index.find_one(every);
 if (view != null && !Object.hasOwn(view, "has_webgl")) {

@@ -54,7 +54,7 @@ class QueueReader:
         self.suspects: Suspects | None = None
         self.failure: Problem | None = None
         self.filling = OneAtATime(self._fill, on_failure=self._show_failure)
-        # The log has what nobody foresaw.
+        # The log has what was not foreseen.
         self.count = Task(
             self._count, on_failure=lambda error: problem_of(error, not_loaded("The counts"))
         )

@@ -63,7 +63,7 @@ class SettingsPage(Page):
         ]
 
     def _backup(self) -> list[Viewable]:
-        """Return the backups where nobody signs in; else they are on the page of operators."""
+        """Return the backups without accounts; with them they are on the page of operators."""
         self.backup = None
         if self.session.who is not None:
             return []

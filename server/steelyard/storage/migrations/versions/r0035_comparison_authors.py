@@ -1,4 +1,4 @@
-"""Who asked for each comparison of versions of a named decision."""
+"""Authors of comparisons of versions of named decisions."""
 
 from __future__ import annotations
 
