@@ -111,7 +111,9 @@ ENTRIES: tuple[PageEntry, ...] = (
     PageEntry("usage", "Usage and billing", "watch", _PAYERS, needs_sign_in=True),
     PageEntry("settings", "Settings", "settings", _WORKERS),
     PageEntry(ACCOUNT, "Account", "settings", _EVERYBODY, needs_sign_in=True),
-    PageEntry("operator", "Operator", "settings", frozenset(), True, is_for_operators=True),
+    PageEntry(
+        "operator", "Operator", "settings", frozenset(), needs_sign_in=True, is_for_operators=True
+    ),
 )
 
 
