@@ -319,9 +319,7 @@ def test_suspect_labels_are_found_once_and_come_worst_first(tmp_path):
     with closing(Opened(tmp_path, embed)) as opened:
         draft = opened.draft(opened.dataset(rows))
         assert opened.page(draft).suspects.status is None
-        # A page waits for the search a little, and on a busy machine that is too little.
-        while (page := opened.page(draft, "suspect")).suspects.status == "computing":
-            pass
+        page = _page_of_suspects(opened, draft)
         assert (page.suspects.status, page.suspects.done) == ("ready", 40)
         [row] = page.data
         assert (row.row, set(row.expected)) == (11, {"route"})
@@ -342,9 +340,16 @@ def test_a_search_for_suspects_that_fails_says_so_and_can_begin_again(tmp_path):
 
     with closing(Opened(tmp_path, embed)) as opened:
         draft = opened.draft()
-        told = opened.page(draft, "suspect").suspects
-        assert (told.status, told.message) == ("unavailable", "The search failed. Ask again.")
-        assert opened.page(draft, "suspect").suspects.status == "ready"
+        failed = _page_of_suspects(opened, draft).suspects
+        assert (failed.status, failed.message) == ("unavailable", "The search failed. Ask again.")
+        assert _page_of_suspects(opened, draft).suspects.status == "ready"
+
+
+def _page_of_suspects(opened, draft):
+    # A page waits for the search a little, and on a busy machine that is too little.
+    while (page := opened.page(draft, "suspect")).suspects.status == "computing":
+        pass
+    return page
 
 
 def test_a_version_of_a_draft_has_its_decisions_and_the_parent_stays(opened):

@@ -31,7 +31,7 @@ def test_a_request_is_answered_and_its_curl_command_works(quiet_page):
     quiet_page.get_by_label("Question").fill("Who should look at it?")
     quiet_page.get_by_role("main").get_by_role("button", name="Ask", exact=True).click()
     expect(quiet_page.get_by_text("input tokens")).to_be_visible()
-    expect(quiet_page.get_by_text("Sure enough to act?")).to_be_visible()
+    expect(quiet_page.get_by_text("Acts on every answer")).to_be_visible()
     quiet_page.get_by_role("button", name="Use it in your program").click()
     command = quiet_page.get_by_label("curl", exact=True).last.inner_text()
     assert "Who should look at it?" in command

@@ -62,7 +62,7 @@ def test_running_jobs_have_progress_and_ended_ones_an_outcome():
     failed = told_job(outcome="gate_failed", reason="Why.")
     page = open_page(make_client(jobs_all=listed(running(40), told_evaluation(), failed)))
     said = texts(page.__panel__())
-    assert "running, heads: 40 of 200 steps, loss 0.9000" in said
+    assert "running, learning the answers: 20 %" in said
     assert "running, scoring: 50 of 200 rows" in said
     assert "check not passed: Why." in said
 
@@ -86,7 +86,7 @@ def test_another_look_moves_the_rows_that_are_there():
     (row,) = page.rows.values()
     run(page.look())
     assert page.rows["ftj_4"] is row
-    assert "60 of 200 steps" in row.text
+    assert "30 %" in row.text
     assert page.client.jobs.of("all")[-1][1]["status"] == UNFINISHED
 
 
@@ -259,7 +259,8 @@ def test_the_rate_is_that_of_the_last_half_minute():
         track.add(at, "heads", step, 200)
     assert track.rate == pytest.approx(80 / 40)
     assert track.left_s == pytest.approx(10)
-    assert track.text("steps") == "2 steps/s, about 10 s left"
+    assert track.text("rows") == "2 rows/s, about 10 s left"
+    assert track.text("steps") == "about 10 s left"
 
 
 def test_another_phase_begins_anew():

@@ -127,6 +127,7 @@ def make_result(yes: float) -> Any:
     probabilities = {"yes": yes, "no": 1 - yes}
     top = max(probabilities, key=probabilities.__getitem__)
     return SimpleNamespace(
+        kind="binary",
         probabilities=probabilities,
         top=top,
         p_top=probabilities[top],
@@ -186,9 +187,9 @@ def test_several_labels_are_a_decision_each_and_one_group_of_the_answer(
     assert chart.object.title.text == "topics: late parcel"
     assert chart.object.x_range.end == 1
     assert "<bdi>yes</bdi> <small>70 of 100 sure" in rest.object
-    assert (
-        "Sure enough to act?</strong> Yes, with the action act: no threshold is set." in rest.object
-    )
+    assert "Acts on every answer</span>" in rest.object
+    assert "The action is act. No threshold is set." in rest.object
+    assert 'aria-label="probability of yes 0.700"' in rest.object
     together = texts(show_answer(answer, has_charts=False, label_sets=[group]))
     lines = "topics: late parcel\n\n- late parcel 0.900, action act\n- refund 0.200, action act\n"
     assert together.startswith(f"{lines}other: yes 0.700")
@@ -215,8 +216,8 @@ def test_a_question_that_is_missing_marks_its_field_and_is_not_sent(page: Playgr
 )
 def test_an_answer_below_its_threshold_is_not_sure_enough_to_act(policy: dict[str, Any]) -> None:
     for action, words in (
-        ("abstain", "No: it is left to a person."),
-        ("yes", "Yes: it acts from 0.8"),
+        ("abstain", "Not sure enough to act</span>"),
+        ("yes", "It acts from 0.8 on."),
     ):
         result = make_result(0.7)
         result.action = action

@@ -240,8 +240,8 @@ class DraftSeals:
         }
         if len(outcome.excluded) == 0 and len(replaced) == 0 and not guides:
             raise errors.NoNewRowsError(
-                "The draft excludes and changes no row, so the next version would be this one; "
-                "edit rows first, or seal it as a dataset."
+                "No row is changed or left out, so the next version would be the same as this one; "
+                "change rows first, or finish it as a new dataset."
             )
         try:
             return write_revision(

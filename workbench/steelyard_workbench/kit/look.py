@@ -144,6 +144,11 @@ h2 {{ font-size: {HEADING}; font-weight: 700; line-height: 1.25; margin: 0 0 12p
 .beam .under {{ top: 42px; color: var(--muted); }}
 .beam.level {{ height: 20px; margin: 0; }}
 .beam.level > * {{ margin-top: -20px; }}
+.beam .full {{ right: auto; background: var(--c); }}
+.beam .act {{ top: 22px; width: 2px; height: 16px; background: var(--brass); }}
+.beam .act + .over {{ color: var(--brass); }}
+.weighed {{ display: flex; gap: 12px; align-items: center; }}
+.weighed .beam {{ flex: 1; margin: 0; }}
 @media (max-width: 599px) {{ .card {{ padding: 16px; }} .verdict {{ font-size: {TITLE}; }} }}
 """)
 
@@ -182,6 +187,25 @@ def level(share: float, low: float, high: float) -> str:
         f'<div class="beam level" role="img" aria-label="{label}" style="--c:var(--accent)">'
         f'<i class="line"></i><i class="span" style="left:{low:.1%};width:{high - low:.1%}"></i>'
         f'<i class="mark" style="left:{share:.1%}"></i></div>'
+    )
+
+
+def weighed(yes: float, colour: str, threshold: float | None = None) -> str:
+    """Return the probability of yes as HTML: a beam from no to yes, with marks where it acts from."""
+    label, marks, height = f"probability of yes {yes:.3f}", "", ' style="margin-top:-16px"'
+    if threshold is not None:
+        height = ""
+        label += f", acts from {threshold:g} on either side"
+        marks = "".join(
+            f'<i class="act" style="left:{at:.1%}"></i>' for at in (1 - threshold, threshold)
+        )
+        marks += f'<span class="over" style="left:{threshold:.1%}">act from {threshold:.2f}</span>'
+    return with_tokens(
+        f'<div class="weighed"{height}><span>no</span><div class="beam" role="img" aria-label="{label}" '
+        f'style="--c:{colour}"><i class="line"></i><i class="line full" style="width:{yes:.1%}"></i>{marks}'
+        f'<i class="mark" style="left:{yes:.1%}"></i>'
+        f'<span class="under" style="left:{min(max(yes, 0.04), 0.96):.1%}">{yes:.2f}</span></div>'
+        "<span>yes</span></div>"
     )
 
 

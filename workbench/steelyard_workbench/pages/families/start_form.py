@@ -51,20 +51,23 @@ def show_estimate(estimate: FineTuneEstimate, seconds: float | None) -> Viewable
     minimum = ", the minimum" if estimate.minimum_applied else ""
     fee = f"{estimate.price_usd} USD{minimum}: held now, charged only if it succeeds"
     tokens = "" if estimate.trained_tokens is None else f", {estimate.trained_tokens:,} tokens"
-    return facts(
-        {
-            **({} if is_free(estimate.price_usd) else {"Fee": fee}),
-            "Takes": time_text(seconds),
-            "Training": f"{estimate.steps:,} steps, {estimate.passes:.3g} passes{tokens}",
-            "Rows": (
-                f"{estimate.rows.new:,} new or corrected and {estimate.rows.earlier:,} earlier for training, "
-                f"{estimate.rows.evaluation:,} for the check"
-            ),
-            "Dataset version": str(estimate.dataset_version),
-            "Random start (seed)": str(estimate.seed),
-            **({} if estimate.warnings is UNSET else {"Mind": " ".join(estimate.warnings)}),
-        }
-    )
+    earlier = f" and {estimate.rows.earlier:,} earlier" if estimate.rows.earlier else ""
+    plan = {
+        "Rows": (
+            f"{estimate.rows.new:,} new or corrected{earlier} to train on, "
+            f"{estimate.rows.evaluation:,} for the check"
+        ),
+        "Takes": time_text(seconds),
+        **({} if is_free(estimate.price_usd) else {"Fee": fee}),
+        **({} if estimate.warnings is UNSET else {"Mind": " ".join(estimate.warnings)}),
+    }
+    exact = {
+        "Training": f"{estimate.steps:,} steps, {estimate.passes:.3g} passes{tokens}",
+        "Dataset version": str(estimate.dataset_version),
+        "Random start (seed)": str(estimate.seed),
+    }
+    hint = "steps, dataset version, random start"
+    return stack(facts(plan), Details(lambda: [facts(exact)], hint).__panel__())
 
 
 class FamilyForm(Boxed):

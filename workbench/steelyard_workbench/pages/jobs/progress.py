@@ -23,6 +23,13 @@ _ENDED = {
     "refused": "not as good as before",
     "inconclusive": "too few rows to tell",
 }
+#: Phases whose steps say nothing to a person: how much of them is done stands in their place.
+_PHASES = {
+    "features": "reading the texts",
+    "heads": "learning the answers",
+    "lora": "learning deeper",
+    "calibration": "calibrating",
+}
 
 
 class Track:
@@ -77,12 +84,15 @@ class Track:
         return max(self._steps - self._seen[-1][1], 0) / rate
 
     def text(self, unit: str) -> str:
-        """Return in words the rate and the time that is left; empty where neither is known."""
+        """Return in words the rate, but of steps, and the time that is left; empty where neither is known."""
         rate, left_s = self.rate, self.left_s
         if rate is None or left_s is None:
             return ""
+        left = f"about {duration(left_s)} left"
+        if unit == "steps":
+            return left
         speed = f"{rate:.0f} {unit}/s" if rate >= 1 else f"{rate * 60:.1f} {unit}/min"
-        return f"{speed}, about {duration(left_s)} left"
+        return f"{speed}, {left}"
 
 
 def duration(seconds: float) -> str:
@@ -103,9 +113,10 @@ def progress_text(job: JobSummary, track: Track) -> str:
     now = job.progress
     parts = [job.status]
     if now is not None and now.steps:
-        parts.append(f"{now.phase}: {now.step:,} of {now.steps:,} {now.unit}")
-        if now.loss is not None:
-            parts.append(f"loss {now.loss:.4f}")
+        if now.unit == "steps":
+            parts.append(f"{_PHASES.get(now.phase, now.phase)}: {percent_done(job)} %")
+        else:
+            parts.append(f"{now.phase}: {now.step:,} of {now.steps:,} {now.unit}")
         if job.status == "running":
             parts.append(track.text(now.unit) or "estimating how long it takes")
     return ", ".join(parts)

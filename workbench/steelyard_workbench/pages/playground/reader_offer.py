@@ -14,6 +14,7 @@ from steelyard.errors import SteelyardError
 from steelyard.models.judge_wire import Judge
 from steelyard.serving.reader.catalogue import READER, SHIPPED
 from steelyard_workbench.kit.basics import stack
+from steelyard_workbench.kit.components.facts import card
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.personal import Section
 from steelyard_workbench.kit.session import Session
@@ -50,7 +51,7 @@ class ReaderOffer(Section):
 
     def build(self) -> list[Viewable]:
         """Return the sentence and the place of the steps."""
-        return [verdict("unsure", _UNSURE, _WHY), self.steps, self.said]
+        return [card(verdict("unsure", _UNSURE, _WHY), self.steps, self.said)]
 
     async def look(self) -> None:
         """Bring the steps up to date; ask both once a reader that was waited for is there."""

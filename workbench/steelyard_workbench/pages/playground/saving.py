@@ -26,6 +26,7 @@ from steelyard_workbench.kit.components.choices import Choice, Choices
 from steelyard_workbench.kit.components.facts import card, heading
 from steelyard_workbench.kit.components.numbers import is_free
 from steelyard_workbench.kit.components.unseen import TabMemory
+from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.problems import needed
 from steelyard_workbench.kit.session import Session
@@ -142,19 +143,35 @@ class WasItRight(Boxed):
             key=f"waiting rows {session.account}", text=_write(session.waiting_rows)
         )
         pn.bind(self._remember, self._memory.param.text, watch=True)
-        text = "One press tells Live, as feedback, and keeps the text as a row."
+        place = pn.FlexBox(self.dataset, self.new_name, self.side, visible=False)
+        change = action_button(
+            "Keep it elsewhere",
+            lambda _: place.param.update(visible=not place.visible),
+            variant="text",
+            size="small",
+        )
+        keeps = small_text(pn.bind(self._keeps, self.dataset, self.new_name, self.side))
+        head = pn.FlexBox(
+            heading("Was it right?"), self.buttons, align_items="center", gap="0 16px"
+        )
         self.fields = card(
-            heading("Was it right?"),
-            small_text(text),
-            self.buttons,
+            head,
             self.choose,
-            pn.FlexBox(self.dataset, self.new_name, self.side, margin=(10, 0, 0, 0)),
+            pn.FlexBox(keeps, change, align_items="center"),
+            place,
             self._memory,
             self.said,
         )
         fetch = partial(find_takers, session.client, request["decisions"])
         self.part: Loaded[list[Taker]] = Loaded("The datasets", fetch, self._show, n_lines=1)
         self._box = self.part
+
+    def _keeps(self, dataset_id: str, new_name: str, side: str) -> str:
+        """Return where a press keeps the text, in words."""
+        taker = self._takers.get(dataset_id)
+        name = escape_markdown(new_name if taker is None else taker.dataset.name)
+        use = "to train on" if side == "training" else "for the check"
+        return f"One press tells Live, and keeps the text in **{name}**, {use}."
 
     def _offer_presses(self) -> list[Choice]:
         """Return yes, and no: with the other outcome where there are two, else with a choice."""

@@ -208,8 +208,9 @@ class SealDialog(DrawnDialog):
 
     def _show(self, changes: DraftChanges) -> Viewable:
         draft, agreement = changes.draft, changes.agreement
-        rows = [(f"{draft.states.get(state, 0):,}", meaning) for state, meaning in _STATES.items()]
-        rows.append((f"{draft.noted:,}", "rows have a note"))
+        states = {meaning: draft.states.get(state, 0) for state, meaning in _STATES.items()}
+        states["rows have a note"] = draft.noted
+        rows = [(f"{n:,}", meaning) for meaning, n in states.items() if n]
         if changes.n_renamed:
             rows.append((f"{changes.n_renamed:,}", "answers get another name or are merged"))
         if changes.n_guided:

@@ -94,9 +94,12 @@ def show_labels(facets: Mapping[str, Any], on_outcome: Callable[[str, str], None
 
 
 def count_chart(title: str, counts: Mapping[str, int]) -> BarChart:
-    """Return a chart of how many rows each outcome has, the most first."""
+    """Return a chart of how many rows each outcome has: levels in order, else the most first."""
     most, colours = max(counts.values()), outcome_colours(counts)
-    top = sorted(counts.items(), key=lambda item: -item[1])[:_MOST_BARS]
+    if all(name.isdecimal() for name in counts):
+        top = sorted(counts.items(), key=lambda item: int(item[0]))[:_MOST_BARS]
+    else:
+        top = sorted(counts.items(), key=lambda item: -item[1])[:_MOST_BARS]
     return {
         "title": title,
         "note": f"{sum(counts.values()):,} rows",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import chain, count
+from typing import Any
 
 from steelyard.client import Client
 from steelyard.named.templates import SHIPPED, Template, list_templates
@@ -12,6 +13,7 @@ from steelyard_workbench.kit.basics import Boxed, stack
 from steelyard_workbench.kit.components.choices import Choice, Choices
 from steelyard_workbench.kit.components.numbers import percent_text
 from steelyard_workbench.kit.tasks import Scope, Write
+from steelyard_workbench.parts.datasets.questions import questions_of
 
 START = "Start from a template"
 _MOST_CHARACTERS = 90
@@ -74,7 +76,7 @@ def describe(template: Template) -> tuple[str, str, str]:
     text = str(example.context)
     if len(text) > _MOST_CHARACTERS:
         text = f"{text[:_MOST_CHARACTERS].rsplit(' ', 1)[0]}…"
-    answers = ", ".join(map(str, example.expected.values()))
+    answers = ", ".join(_answers(template, example.expected))
     title = template.name.replace("_", " ").capitalize()
     shipped = [each for each in template.measured if each.model.startswith(SHIPPED)]
     measured = "measure it first"
@@ -86,3 +88,15 @@ def describe(template: Template) -> tuple[str, str, str]:
         measured = f"{percent_text(right)} right, {percent_text(first.abstained)} to a person"
     about = (template.description or "").split(". ")[0].split(";")[0].rstrip(".")
     return title, f"{about}.\n“{text}” → {answers}", measured
+
+
+def _answers(template: Template, expected: Mapping[str, Any]) -> list[str]:
+    """Return the right answers of an example, levels by their description in place of their number."""
+    questions = questions_of(template.content["decisions"])
+    level = {
+        (each.id, name): text
+        for each in questions
+        for name, text in zip(each.outcomes, each.descriptions, strict=True)
+        if name.isdecimal()
+    }
+    return [level.get((id_, str(right))) or str(right) for id_, right in expected.items()]
