@@ -372,6 +372,8 @@ class PlaygroundPage(Page):
         )
 
     def _keep_typed(self, *_: object) -> None:
+        if origin_key(self.session) and self._from is None:
+            return  # the questions of the origin are not here: these would stand in their place
         self.memory.keep(self._typed())
         self._typed_before[origin_key(self.session)] = self.memory.text
 
