@@ -199,7 +199,7 @@ def test_the_examples_of_a_page_run(desk, name):
 
 
 def test_the_first_decision_prints_the_output_of_its_page(tmp_path):
-    """With the shipped model, whose engines differ in the third digit or so."""
+    """With the shipped model, whose answers differ in the second digit between processors."""
     blocks = {language: code for language, _, code in all_blocks(page("start/first-decision.md"))}
     (tmp_path / "request.json").write_text(blocks["json"], encoding="utf-8")
 
@@ -223,7 +223,7 @@ def test_the_first_decision_prints_the_output_of_its_page(tmp_path):
     )
     assert words == expected_words
     figures, expected = (map(float, number.findall(" ".join(words))) for words in (printed, shown))
-    assert [*figures] == pytest.approx([*expected], abs=0.03)
+    assert [*figures] == pytest.approx([*expected], abs=0.05)
     linted = run("lint")
     assert (linted.count("warning"), linted.count("no_way_out")) == (1, 1)
 

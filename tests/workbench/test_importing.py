@@ -22,7 +22,7 @@ from steelyard_workbench.parts.datasets.importing import (
     ("data", "told"),
     [
         (b'{"context": "a"}\n{"context": "b"}\n', ""),
-        (b'{"context": "a"}\n' * 3, "2 lines are there already, and are left out."),
+        (b'{"context": "a"}\n' * 3, "2 lines are repeated, and are left out."),
         (b'{"context": " "}\n\n', "1 row has an empty text."),
     ],
     ids=["nothing", "twice", "an empty context"],

@@ -404,7 +404,7 @@ def show_columns(made: Converted) -> None:
         lines.append(f"  left out {', '.join(rest)}")
     lines.append(f"{made.n_rows:,} rows can be used.")
     if made.n_duplicates:
-        lines.append(f"{made.n_duplicates:,} of them are there already, and are kept once.")
+        lines.append(f"{made.n_duplicates:,} of them are repeated, and kept once.")
     show_read(table, lines, made.refused)
 
 

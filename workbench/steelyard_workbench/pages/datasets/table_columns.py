@@ -230,7 +230,7 @@ class TableColumns(Boxed):
     def _what_came(self, converted: Converted) -> list[Viewable]:
         text = f"{converted.n_rows:,} row{'' if converted.n_rows == 1 else 's'} can be imported"
         if converted.n_duplicates:
-            text += f"; {converted.n_duplicates:,} of them are there already, and are left out"
+            text += f"; {converted.n_duplicates:,} of them are repeated, and are left out"
         parts = [verdict("good" if converted.lines else "bad", f"{text}.")]
         parts += _show_notes("The sides of the file:", converted.notes)
         notes = [note for label in self.columns.labels if (note := _no_label_note(label))]

@@ -88,9 +88,9 @@ def remarks_on(rows: Sequence[bytes]) -> str:
     remarks = []
     if n_twice := len(lines) - len(set(lines)):
         remarks.append(
-            "1 line is there already, and is left out."
+            "1 line is repeated, and is left out."
             if n_twice == 1
-            else f"{n_twice:,} lines are there already, and are left out."
+            else f"{n_twice:,} lines are repeated, and are left out."
         )
     if n_empty := sum(_EMPTY_CONTEXT.search(line) is not None for line in lines):
         remarks.append(

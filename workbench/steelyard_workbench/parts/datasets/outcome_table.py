@@ -10,6 +10,7 @@ from panel.viewable import Viewable, Viewer
 
 from steelyard.client.tables import OutcomeEdit, propose_same
 from steelyard_workbench.kit.basics import action_button, small_text, stack
+from steelyard_workbench.kit.theme import token
 
 #: Pixels of the fields of a value, and of all fields before they are scrolled.
 _ROW_HEIGHT, _MOST_HEIGHT = 54, 460
@@ -84,6 +85,7 @@ class OutcomeEditor(Viewer):
             scrollable_height=min(_MOST_HEIGHT, 30 + _ROW_HEIGHT * len(rows)),
             margin=(5, 10),
             sizing_mode="stretch_width",
+            sx={"&&": {"backgroundColor": token("surface"), "backgroundImage": "none"}},
         )
         self._offer = pn.Row(self.merge, visible=bool(self.proposed))
         self._describe()
