@@ -44,7 +44,8 @@ _OPPOSED = tuple(
 _DUTIES = word_set("should shall must")
 _AFTER_OR = word_set(
     "is are was were do does did has have had can could will would should may might must what which who "
-    "whom whose when where why how if whether just merely simply rather only instead"
+    "whom whose when where why how if whether just merely simply rather only instead "
+    "mine yours hers ours theirs"
 )
 #: What "or" opens upwards or downwards: "three or more".
 _OPEN_ENDED = word_set(
@@ -70,7 +71,7 @@ def _refuse_alternative(clause: Clause, words: list[str], at: int) -> None:
     if not 0 < at < len(words) - 1:
         raise DeclinedError
     before, after = words[at - 1], words[at + 1]
-    if after in _AFTER_OR or (before == "," and clause.auxiliary not in DO):
+    if _is_apart(clause, words, at):
         raise DeclinedError
     sides = [classes_of(clause.rest[place]).keys() for place in (at - 1, at + 1)]
     # "The short or the long version".
@@ -105,6 +106,13 @@ def _refuse_alternative(clause: Clause, words: list[str], at: int) -> None:
     first = set(classes_of(clause.rest[0]))
     if clause.auxiliary in BE and (at == 1 or not {"I", "E", "P", "H"} & first):
         raise DeclinedError
+
+
+def _is_apart(clause: Clause, words: list[str], at: int) -> bool:
+    """Return whether "or" begins another question, or what a comma parts from the first."""
+    # "Sued, left, or posted it" is a list.
+    is_parted = words[at - 1] == "," and "," not in words[: at - 1]
+    return words[at + 1] in _AFTER_OR or (is_parted and clause.auxiliary not in DO)
 
 
 def _is_adjective(clause: Clause, place: int) -> bool:

@@ -44,7 +44,7 @@ _PLACE = word_set(
 )
 _PREPOSITIONS = word_set(
     "on for from with about against between into out off up down without besides onto per via worth "
-    "toward towards despite except like unlike regarding concerning according as than to versus vs plus minus "
+    "toward towards despite including excluding except like unlike regarding concerning according as than to versus vs plus minus "
     "instead"
 )
 _ADVERBS = word_set(
@@ -56,7 +56,7 @@ _ADVERBS = word_set(
 )
 #: Closed classes: a letter, what it costs, and its words. A word may be of several.
 _CLOSED = (
-    ("B", 0.0, word_set("all both half such")),
+    ("B", 0.0, word_set("all both half such either neither")),
     ("D", 0.0, DETERMINERS - {"that"}),
     ("Y", 0.0, word_set("few many several more most less fewer enough much")),
     ("L", 0.0, word_set("here there")),
@@ -121,28 +121,34 @@ _NUMBERED = _NUMBERS | word_set(
 )
 #: What words that are one noun, or a verb and its adverb, end with: "follow up", "money back".
 _OF_PHRASAL = word_set("up ups off offs out outs in ins over back down")
+_AFTER_DEED = word_set("up off out over down")
 #: Letters of a word in capitals that is a name.
 _ACRONYM = range(2, 6)
 #: Words that together are said of something, or of how it is done.
-_IN_PHRASE = ("in good faith", "in writing", "in time", "on time")
+_LEADING = ("in ", "on ", "at ", "under ", "off ", "out of ")
 _TITLES = tuple(f"{title}{end}" for title in ("mr", "mrs", "ms", "dr", "prof") for end in " .")
 _ORDINALS = word_set("first second third fourth fifth next")
 _CLASSES_OF = {
     **{word: {"Y": 0.0, "N": 0.6} for word in _NUMBERS},
     **{word: {"M": 0.0, "A": 1.5, "N": 1.5} for word in _ORDINALS},
+    **{word: {"M": 0.0, "L": 0.6, "A": 1.5, "N": 1.5} for word in ("first", "next")},
     **{word: {"A": 2.0, "L": 0.0, "S": 1.5} for word in ("once", "twice")},
+    **{mark: {"P": 0.0} for mark in ("<", ">", "<=", ">=", "=", "==", "!=")},
     "one": {"Y": 0.0, "N": 0.6, "Q": 0.5},
     "last": {"M": 0.0, "A": 1.5, "N": 1.5, "V": 0.8},
     "will": {"X": 0.0, "N": 1.5},
     **{word: {"L": 0.0, "A": 1.2} for word in _DAYS},
-    **{word: {"M": 0.0, "L": 0.5} for word in ("early", "late")},
+    **{
+        word: {"M": 0.0, "L": 0.5}
+        for word in ("early", "late", "overnight", "daily", "weekly", "monthly", "yearly")
+    },
 }
 _NO_ADVERBS = word_set("family assembly anomaly monopoly belly july italy ally tally")
 #: Nouns in "ing".
 DEEDS = word_set(
     "meeting warning hearing booking listing filing ruling recording greeting rating posting swelling bleeding "
     "training shipping housing parking building painting opening ending finding spelling wording setting "
-    "feeling drawing landing briefing funding billing pricing packaging formatting"
+    "smoking gambling bullying testing monitoring feeling drawing landing briefing funding billing pricing packaging formatting"
 )
 #: A word after "help" costs less than this as a verb where it is one.
 _HELPED = 1.3
@@ -190,7 +196,7 @@ def classes_of(token: Token, *, is_first: bool = False) -> Mapping[str, float]:
 @lru_cache(_CACHED_WORDS)
 def _classes_of_word(text: str, word: str, is_first: bool) -> Mapping[str, float]:
     token = Token(text, "", word)
-    fixed = _classes_of_form(token) or _CLASSES_OF.get(word)
+    fixed = _CLASSES_OF.get(word) or _classes_of_form(token)
     if fixed is not None:
         return fixed
     classes: dict[str, float] = {}
@@ -247,7 +253,7 @@ def _classes_of_compound(word: str) -> dict[str, float]:
     if len(last) == 1 or last[0].isdigit() or last in _NUMBERED:
         return {"N": 0.0}
     # "The goods bought in good faith returned".
-    is_place = STATED.fullmatch(word) or word in _IN_PHRASE
+    is_place = STATED.fullmatch(word) or word.startswith(_LEADING)
     return {"M": 0.0} | ({"L": 0.4} if is_place else {})
 
 
@@ -317,6 +323,8 @@ def classes_in_order(tokens: Sequence[Token]) -> list[dict[str, float]]:
     classes = [dict(classes_of(token)) for token in tokens]
     for token, own, after, following in zip(tokens, classes, classes[1:], tokens[1:], strict=False):
         _weigh_verb(token, own, following, after)
+        if following.word == "than" and token.word.endswith("er"):
+            own.setdefault("M", 0.3)
         if following.word == _AFTER_ADJECTIVE.get(token.word, "than") and "M" in own:
             # "Higher than", "subject to".
             own.pop("N", None)
@@ -341,6 +349,12 @@ def classes_in_order(tokens: Sequence[Token]) -> list[dict[str, float]]:
         ):
             # "The person asking", "the name shown".
             after["L"] = 0.3
+        if "I" in own and following.word in _AFTER_DEED:
+            # "Signing up" before "require".
+            after.setdefault("L", 0.6)
+        if token.word in _OF_PHRASAL and following.word in {"still", "already"}:
+            # "Commented out" before "still needed".
+            own["L"] = 0.3
         if token.word in INDEFINITE and "M" in after:
             # "Something illegal".
             after["M"] -= LIKELY_AFTER_INDEFINITE
@@ -354,7 +368,7 @@ def _weigh_verb(
     if token.word == "help" and "V" in own and after.get("V", 9.0) < _HELPED:
         # "Help close the deal".
         own["A"] = 0.0
-    if following.word == "help" and own.get("N", 9.0) < 0.5:
+    if following.word == "help" and min(own, key=lambda name: own[name]) in "NEWZLQ":
         # "The information help people decide".
         after["N"] += 2.0
     if token.word in _LEADING_TO_VERB and following.word == "to":

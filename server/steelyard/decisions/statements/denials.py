@@ -23,6 +23,7 @@ from steelyard.decisions.statements.polarity import (
     is_nothing,
     some_for_any,
     something,
+    still_for_any_more,
     without_ever,
     without_negation,
     without_nothing,
@@ -42,6 +43,8 @@ _NO = {
     "anybody": "nobody",
     "something": "nothing",
     "anything": "nothing",
+    "anyone's": "no one's",
+    "anybody's": "nobody's",
     "either": "neither",
 }
 _SOME = word_set("some something someone somebody any anything anyone anybody")
@@ -56,6 +59,8 @@ _AFTER_A = word_set("few lot couple number bit little great majority minority ha
 _UNDENIED = word_set(
     "probably perhaps maybe possibly hardly barely rarely seldom scarcely apparently obviously"
 )
+#: Words beside which "or" in a subject asks whether it is one of them at all.
+_ASKING = word_set("ever any anyone anybody anything else")
 #: What is said of a kind of thing.
 _GENERIC = word_set(
     "usual normal common typical standard customary rare legal lawful valid binding"
@@ -82,6 +87,9 @@ def both_ways(clause: Clause) -> tuple[str, str]:
 
     Raise ``DeclinedError`` where no rule gives the negation.
     """
+    rest = still_for_any_more(clause)
+    if rest is not clause.rest:
+        clause = replace(clause, rest=rest)
     _refuse_open(clause)
     if len(clause.subject) == 1 and clause.subject[0].word == "there":
         return _both_of_there(clause)
@@ -120,7 +128,7 @@ def _refuse_open(clause: Clause) -> None:
         or ("only" in words and "if" in words[words.index("only") :])
         or _asks_again(clause.rest)
         or "nor" in subject - {clause.subject[0].word}
-        or ("or" in subject and clause.subject[0].word != "either")
+        or (_has_or(clause.subject) and _ASKING.isdisjoint(subject.union(words)))
         or ("," in subject and "and" not in subject)
         or ("and" in subject and clause.subject[0].word in {"a", "an"})
         or (clause.subject[0].word in {"a", "an"} and _is_share(clause.subject))
@@ -128,6 +136,15 @@ def _refuse_open(clause: Clause) -> None:
         or (clause.is_possession and words[0] in {"either", "neither"})
     ):
         raise DeclinedError
+
+
+def _has_or(subject: Tokens) -> bool:
+    """Return whether a subject is one of several: "her mother or sister", not "either of them or both"."""
+    if subject[0].word == "either":
+        return False
+    # "Two or more people" is an amount.
+    words = [token.word for token in subject]
+    return any(word == "or" and after not in {"more", "fewer"} for word, after in pairwise(words))
 
 
 def _asks_again(rest: Tokens) -> bool:
@@ -147,11 +164,20 @@ def _is_share(words: Tokens) -> bool:
 
 def _affirm(clause: Clause) -> str:
     rest = some_for_any(clause, without_ever(clause.rest))
-    return write(clause, some_for_any(clause, clause.subject), predicate(clause, rest))
+    subject = some_for_any(clause, clause.subject)
+    is_single = clause.auxiliary in {"is", "was", "has", "does"}
+    if (
+        is_single
+        and [token.word for token in subject[:2]] == ["some", "of"]
+        and is_plural(subject[2:])
+    ):
+        # "Does any of the steps fail".
+        subject = (*words_of("one"), *subject[1:])
+    return write(clause, subject, predicate(clause, rest))
 
 
 def _deny(clause: Clause, *, is_never: bool = False) -> str:
-    is_contrast = any(", not " in token.text for token in clause.subject)
+    is_contrast = any(", not " in token.text for token in clause.subject) or _has_or(clause.subject)
     if is_contrast or _is_amount(clause.subject) or _has_second_verb(clause):
         affirmed = _affirm(clause)
         start = affirmed if clause.lead else affirmed[:1].lower() + affirmed[1:]
@@ -254,13 +280,16 @@ def _both_of_there(clause: Clause) -> tuple[str, str]:
             clause, clause.subject, predicate(clause, some_for_any(clause, rest))
         ), negation
     verbs: Tokens = ()
+    # "Has there ever been a case" is denied by "no case".
+    is_denied = rest[0].word == "not"
+    rest = rest[1:] if is_denied or rest[0].word == "ever" else rest
     while rest and rest[0].word in {"be", "been", "have", "also", "really"}:
         verbs, rest = (*verbs, rest[0]), rest[1:]
     is_of_being = clause.auxiliary in BE or {"be", "been"} & {token.word for token in verbs}
     if not rest or not is_of_being or rest[0].word == "," or _is_verb(rest):
         raise DeclinedError
-    is_denied = rest[0].word == "not"
-    rest = rest[1:] if is_denied else rest
+    if rest[0].word == "not":
+        is_denied, rest = True, rest[1:]
     front = (*words_of(clause.auxiliary), *verbs)
     affirmed = write(clause, clause.subject, (*front, *some_for_any(clause, without_ever(rest))))
     if rest[0].word in {"no", "nobody", "nothing", "none"}:
@@ -279,7 +308,6 @@ def _is_verb(rest: Tokens) -> bool:
 
 
 def _nothing_there(clause: Clause, front: Tokens, rest: Tokens) -> Tokens:
-    rest = rest[1:] if len(rest) > 1 and rest[0].word == "ever" else rest
     first, after = rest[0].word, rest[1].word if len(rest) > 1 else ""
     if first == "still":
         return (front[0], *words_of("no longer"), *front[1:], *any_for_some(clause, rest[1:]))

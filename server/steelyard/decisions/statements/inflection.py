@@ -82,7 +82,7 @@ def _stem(verb: str, ending: str) -> str:
         return f"{verb[:-1]}i"
     if verb.endswith("e") and (ending == "ed" or before not in {"e", "o", "y"}):
         return verb[:-1]
-    if verb.endswith("c"):
+    if verb.endswith("ic"):
         return f"{verb}k"
     if _is_doubled(verb):
         return verb + verb[-1]

@@ -34,8 +34,14 @@ _OF_NEXT = word_set(
 )
 #: Adverbs of a deed that is a subject: "is buying it now wise".
 _OF_DEEDS = word_set("back now again today here online first early late")
+#: Participles that are no state: "customer complained".
+INTRANSITIVE = word_set(
+    "complained apologised apologized replied responded agreed arrived died lied happened occurred appeared "
+    "disappeared waited objected resigned consented cooperated fainted failed passed succeeded crashed left "
+    "worked started ended stopped escalated churned relapsed improved worsened fell rose grew"
+)
 #: Verbs of giving and naming: "was given a refund".
-_OF_TWO_OBJECTS = word_set(
+OF_TWO_OBJECTS = word_set(
     "allow appoint ask assign award bring call charge consider cost deem deny do elect fine forgive give grant "
     "guarantee hand label leave lend make name offer owe pay promise quote read refuse sell send serve show spare "
     "teach tell title wish write have get"
@@ -62,7 +68,10 @@ _OF_SENTENCE = word_set(
 )
 #: Words that say where a figure stands: "off by one", "above 38".
 _SHIFTS, _BOUNDS = word_set("off up down"), word_set("above below over under")
-_OBJECTS = word_set("this it him her them")
+_OBJECTS = word_set("this it him her them me us you")
+#: Adverbs of a predicate, which hardly stand inside one: "commented out still needed".
+_STILL = word_set("still already") | {"no longer"}
+_AGAIN = _STILL | {"not"}
 _STATES = ({"M", "N"}, {"M", "N", "V"})
 #: "Supported by the evidence presented": what is said of a source behind it.
 _SOURCES = word_set(
@@ -85,7 +94,7 @@ _BOUNDS_OF_AMOUNT = word_set("least most about over under almost nearly exactly 
     "less than",
     "fewer than",
 }
-_NO_STATE = word_set("only again too also already still yet ever just even not either")
+_NO_STATE = word_set("only again too also already still yet ever just even not either first")
 #: Prepositions that a form in "ing" goes with.
 _OF_DEED = word_set("for of about without by from with before after instead")
 #: Prepositions that lead to nothing said of the subject.
@@ -192,10 +201,38 @@ def _cost_of_parted_phrase(joint: Joint) -> float:
         # "Earnings" before "per share", "Los" before "Angeles".
         (word == "per", _HARDLY),
         (_is_within_name(joint), _UNUSUAL),
-        (word in {"one", "ones", "than"} and last.get("M", 9.0) < _UNLIKELY, _HARDLY),
+        (
+            word in {"one", "ones", "than"}
+            and last.get("M", 9.0) < _UNLIKELY
+            and words[size + 1 : size + 2] != ["of"],
+            _HARDLY,
+        ),
         # "Must be made", "something illegal".
         (before in {"be", "been", "is", "are", "was", "were"} and "E" in own, _HARDLY),
+        # "The order" before "had been placed".
+        (joint.is_of_being and word in {"had", "has", "have", "got"}, _NEVER),
+        # "Counted as time" before "worked".
+        (
+            joint.is_of_being and size > 1 and joint.is_before_last and word in INTRANSITIVE,
+            _UNLIKELY,
+        ),
+        # "10%" before "higher", "twice" before "as long".
+        (before.endswith("%") and (word.endswith("er") or word in {"more", "less"}), _NEVER),
+        (before == "twice" and word == "as", _NEVER),
+        # "The only option" before "left".
+        (word == "left" and "only" in words[max(size - 3, 0) : size], _NEVER),
+        # "Worth" before "mentioning", "as good" before "as new".
+        (before == "worth" or (word == "as" and words[size - 2 : size - 1] == ["as"]), _NEVER),
+        # "Before being" before "asked", "we have" before "already sent", "all" before "the places".
+        (before == "being", _NEVER),
+        (before in _HAVE and "A" in own and "E" in after, _HARDLY),
+        (size == 1 and before in {"all", "both"} and word == "the", _NEVER),
         (is_inside and before in INDEFINITE and "M" in own, LIKELY_AFTER_INDEFINITE),
+        # "Only available" before "online".
+        (
+            is_inside and "L" in own and _is_best(last, "M") and _is_best(classes[size - 2], "A"),
+            _HARDLY,
+        ),
         # "Received yesterday", but not "received yesterday from".
         (bool(after) and "A" in own and "L" in own, _UNUSUAL),
         (is_inside and "P" in last and "L" in classes[size - 2], _UNUSUAL),
@@ -217,6 +254,7 @@ def _cost_of_parted_phrase(joint: Joint) -> float:
             joint.start == "base"
             and size < 4
             and "R" not in classes[0]
+            and NOMINATIVES.isdisjoint(words[1:size])
             and last.get("Z", 9.0) + _HARDLY < last.get("N", 9.0),
             _NEVER,
         ),
@@ -242,7 +280,7 @@ def _cost_of_parted_deed(joint: Joint) -> float:
     if word in {"a", "an"} and len(joint.tokens) - joint.size > 2:
         # "Calling him" before "a liar against the rules".
         is_direct = all({"P", "H"}.isdisjoint(own) for own in joint.classes[1 : joint.size])
-        is_named = is_direct and base_of(joint.words[0], "gerund") in _OF_TWO_OBJECTS
+        is_named = is_direct and base_of(joint.words[0], "gerund") in OF_TWO_OBJECTS
         return 2 * _NEVER if is_named else 0.0
     is_manner = word.endswith("ly") and word not in _OF_SENTENCE
     cost = 2 * _UNLIKELY if is_manner or word in _OF_DEEDS else 0.0
@@ -256,7 +294,9 @@ def _cost_of_odd_predicate(joint: Joint) -> float:
     after = joint.classes[size + 1] if not joint.is_before_last else {}
     cost = 2 * _NEVER if _has_article_behind_noun(joint) else 0.0
     cost += _NEVER if _has_article_in_predicate(joint) else 0.0
-    cost += _UNUSUAL if word in _NO_PREDICATE else 0.0
+    # "The version" before "of the app".
+    is_part = joint.words[size : size + 2] == ["of", "the"]
+    cost += _UNUSUAL if word in _NO_PREDICATE or is_part else 0.0
     own = joint.classes[size]
     # "The employee is agree".
     is_verb = own.get("V", 9.0) + _HARDLY < min(own.get(name, 9.0) for name in "NMEIAPL")
@@ -269,8 +309,20 @@ def _cost_of_odd_predicate(joint: Joint) -> float:
     cost += _UNLIKELY if is_deed or is_stranded or is_parted else 0.0
     # "Why he cannot log" before "in that it is late".
     is_led = not {"P", "H"}.isdisjoint(own) and bool(after) and joint.words[size + 1] == "that"
+    # "The hotel we stayed" before "at more expensive than".
+    is_led = is_led or (word != "as" and _leads_to_no_noun(joint.classes[size:]))
     cost += _HARDLY if is_led else 0.0
     return cost + (_UNLIKELY if word == "even" and "S" in after else 0.0)
+
+
+def _leads_to_no_noun(classes: Sequence[Mapping[str, float]]) -> bool:
+    """Return whether words begin with a preposition, adverbs and an adjective with no noun behind it."""
+    place = 1
+    while place < len(classes) and _is_best(classes[place], "AY"):
+        place += 1
+    is_state = place < len(classes) and _is_best(classes[place], "M")
+    is_alone = is_state and (place + 1 == len(classes) or _is_best(classes[place + 1], "PHTS"))
+    return is_alone and _is_best(classes[0], "PH")
 
 
 def _has_article_in_predicate(joint: Joint) -> bool:
@@ -332,11 +384,15 @@ def _cost_of_first_word(joint: Joint) -> float:
     """Return the cost of "the item is they ordered"; of "to be paid", "the aim is to" and "what", a gain."""
     first, *after = joint.words[joint.size : joint.size + 2]
     is_relative = {"P", "H"} & joint.classes[joint.size].keys() and after in (["which"], ["whom"])
+    is_relative = is_relative or (first in {"who", "whose"} and joint.size > 1)
     if first in NOMINATIVES or is_relative:
         return _HARDLY
     if first == "that" and after and joint.words[joint.size - 1] not in _CLAIMS:
         # "The file" before "that it edited".
-        return _NEVER if "Q" in joint.classes[joint.size + 1] else 0.0
+        is_odd = joint.words[joint.size - 1] == "it" and "D" in joint.classes[joint.size + 1]
+        # "The parcel" before "that never came".
+        is_odd = is_odd or _is_best(joint.classes[joint.size + 1], "QAXZWV")
+        return _NEVER if is_odd or "Q" in joint.classes[joint.size + 1] else 0.0
     is_deed = any("I" in own for own in joint.classes[: joint.size])
     last = joint.classes[joint.size - 1]
     is_thing = not is_deed and last.get("N", 9.0) < last.get("M", 9.0)
@@ -347,6 +403,9 @@ def _cost_of_first_word(joint: Joint) -> float:
         and ((after == ["be"] and is_thing) or joint.words[joint.size - 1] in _AIMS)
     ):
         return -_HARDLY
+    if [first, *after] == ["not", "to"]:
+        # "The decision not to operate".
+        return _HARDLY
     is_fused = first in {"what", "how"} or (first == "why" and joint.size == 1)
     return -_UNLIKELY if is_fused else 0.0
 
@@ -378,13 +437,15 @@ def _cost_of_second_predicate(joint: Joint) -> float:
         return 0.0
     is_definite, is_owned, cost = False, False, 0.0
     for i, own in enumerate(classes):
+        if _begins_again(tokens, classes, i):
+            return _HARDLY
         if own.keys() & {"D", "G"}:
             # "The language the user" before "asked for".
             is_owned = i > 0 and classes[i - 1].get("N", 9.0) < _SURE_NOUN
             is_definite = tokens[i].word not in _INDEFINITE_ARTICLES
         elif own.keys() & _BEGIN_PHRASE and "N" not in own:
             is_definite = False
-        is_time = "L" in own and i > 0
+        is_time = "L" in own and i > 0 and not _is_bounded(tokens, classes, i)
         if (is_owned and "N" in own) or _is_amount(tokens, classes, i):
             continue
         is_deed = i > 0 and "I" in classes[i - 1]
@@ -392,9 +453,98 @@ def _cost_of_second_predicate(joint: Joint) -> float:
         if is_time or is_object or "U" in own or _is_noun(own):
             is_known = is_definite or is_object or "U" in own or tokens[i].text[0].isupper()
             is_known = is_known or tokens[i].is_compound
+            if (
+                not is_known
+                and _is_bounded(tokens, classes, i + 1)
+                and is_plural(tokens[i : i + 1])
+            ):
+                # "Suitable for children under 12" is one phrase.
+                continue
             behind = _cost_behind_noun(tokens[i + 1 :], classes[i + 1 :], is_time, is_known)
             cost = max(cost, behind)
     return cost
+
+
+def _begins_again(
+    tokens: Sequence[Token], classes: Sequence[Mapping[str, float]], place: int
+) -> bool:
+    """Return whether what stands before a place is whole: "commented out" before "still needed"."""
+    if place == 1 and tokens[0].is_compound and "M" in classes[0]:
+        # "On duty" before "known to the police".
+        return _is_best(classes[1], "EMDY") or _says_more(tokens, classes, 1)
+    if not place:
+        return False
+    if tokens[place].word in _AGAIN:
+        after = classes[place + 1 : place + 2]
+        is_place = tokens[place].word in _STILL and bool(after) and _is_best(after[0], "PHD")
+        is_begun = is_place or _says_more(tokens, classes, place + 1)
+    else:
+        is_begun = (
+            _begins_behind_object(tokens, classes, place)
+            or _begins_behind_deed(tokens, classes, place)
+            or _has_object(tokens, classes, place)
+        )
+    return is_begun and not any(_is_best(own, "CRSX") for own in classes[:place])
+
+
+def _begins_behind_object(
+    tokens: Sequence[Token], classes: Sequence[Mapping[str, float]], place: int
+) -> bool:
+    """Return whether a predicate follows: "promised to her" before "paid out", not "to her paid assistant"."""
+    if tokens[place].word not in _OBJECTS or tokens[place - 1].word in {"as", "than"}:
+        return False
+    is_led = not {"P", "T", "H"}.isdisjoint(classes[place - 1])
+    is_before_noun = any(_is_noun(own) for own in classes[place + 1 : place + 3])
+    return is_led and not is_before_noun and _says_more(tokens, classes, place + 1)
+
+
+def _begins_behind_deed(
+    tokens: Sequence[Token], classes: Sequence[Mapping[str, float]], place: int
+) -> bool:
+    """Return whether a predicate follows: "made after signing" before "initialled by both"."""
+    after, behind = classes[place + 1 : place + 2], classes[place + 2 : place + 3]
+    if "I" not in classes[place]:
+        return False
+    is_led = not {"P", "H", "F"}.isdisjoint(classes[place - 1])
+    is_deed = is_led and _is_best(classes[place], "I") and not _leads_to_state(tokens[place].word)
+    is_whole = not behind or not {"P", "H"}.isdisjoint(behind[0])
+    return is_deed and bool(after) and is_whole and _is_best(after[0], "EWM")
+
+
+def _has_object(
+    tokens: Sequence[Token], classes: Sequence[Mapping[str, float]], place: int
+) -> bool:
+    """Return whether a participle behind others has an object: "asked to leave" before "given a reason"."""
+    if "E" not in classes[place]:
+        return False
+    is_led = _is_best(classes[place - 1], "NVL") and tokens[place - 1].word != "be"
+    is_given = base_of(tokens[place].word, "participle") in OF_TWO_OBJECTS
+    after = classes[place + 1 : place + 2]
+    return is_led and is_given and bool(after) and _is_best(after[0], "DQR")
+
+
+def _says_more(tokens: Sequence[Token], classes: Sequence[Mapping[str, float]], place: int) -> bool:
+    """Return whether a predicate begins at a place, behind adverbs."""
+    while place < len(tokens) - 1 and _is_best(classes[place], "A"):
+        place += 1
+    if place >= len(tokens):
+        return False
+    return (
+        not {"E", "M", "I"}.isdisjoint(classes[place])
+        or _is_bounded(tokens, classes, place)
+        or _begins_predicate(tokens, classes, place)
+    )
+
+
+def _is_best(classes: Mapping[str, float], names: str) -> bool:
+    return min(classes, key=classes.__getitem__) in names
+
+
+def _is_bounded(
+    tokens: Sequence[Token], classes: Sequence[Mapping[str, float]], place: int
+) -> bool:
+    """Return whether a bound of a figure stands at a place: "above 38"."""
+    return place + 1 < len(tokens) and tokens[place].word in _BOUNDS and "U" in classes[place + 1]
 
 
 def _is_noun(classes: Mapping[str, float]) -> bool:
@@ -411,6 +561,9 @@ def _cost_behind_noun(
 ) -> float:
     """Return the cost of what follows a noun as a predicate."""
     adverbs = 0
+    if tokens and tokens[-1].word in _NO_STATE:
+        # "Asking for permission first".
+        tokens, classes = tokens[:-1], classes[:-1]
     while adverbs < len(tokens) - 1 and "A" in classes[adverbs]:
         adverbs += 1
     if not tokens:
@@ -430,13 +583,16 @@ def _cost_behind_noun(
         or _is_amount(tokens, classes, adverbs)
         or is_off
         or tokens[adverbs].text.strip("$€£¥%") != tokens[adverbs].text
-        or (tokens[adverbs].word in _BOUNDS and "U" in after)
+        or _is_bounded(tokens, classes, adverbs)
     )
     if is_state or is_over or _begins_predicate(tokens, classes, adverbs):
-        return _HARDLY if is_known else _UNLIKELY
+        return _HARDLY if is_known or is_time else _UNLIKELY
     is_article = tokens[adverbs].word in {"a", "an"}
     if not is_article and own.get("E", 9.0) >= noun:
         return 0.0
+    if is_time and not is_article:
+        # "Made here" before "supported by evidence".
+        return _HARDLY
     if is_known:
         return _UNLIKELY if is_last or is_article else _UNUSUAL
     return _UNUSUAL / 2
@@ -453,7 +609,7 @@ def _begins_predicate(
         "other",
         "available",
     }
-    is_led = is_adjective and behind.keys() & {"P", "T", "H"} and "N" not in behind
+    is_led = is_adjective and behind.keys() & {"P", "T", "H", "F"} and "N" not in behind
     is_compared = (token.word == "as" and "M" in behind) or not _COMPARED.isdisjoint(
         pairwise(other.word for other in tokens[: adverbs + 2])
     )
@@ -461,8 +617,11 @@ def _begins_predicate(
         is_led
         or is_compared
         or (is_adjective and token.is_compound)
-        or token.word in {"part of", "worth", "better", "worse", "being"}
+        or token.word
+        in {"part of", "worth", "better", "worse", "enough", "being", "getting", "becoming"}
         or "about to" in [other.word for other in tokens[:adverbs]]
+        # "Placed on Sunday" before "what she wants".
+        or (token.word == "what" and not adverbs)
     )
 
 
@@ -480,11 +639,11 @@ def _cost_of_object(joint: Joint) -> float:
     """Return the cost of "is mocked a child": what is done to the subject has no object."""
     for place in range(joint.size, len(joint.tokens) - 1):
         token, own, after = joint.tokens[place], joint.classes[place], joint.tokens[place + 1]
-        if {"D", "H", "P", "N"} & own.keys() and "E" not in own:
+        if {"D", "H", "P", "N", "R", "S"} & own.keys() and "E" not in own:
             return 0.0
-        is_passive = "E" in own and base_of(token.word, "participle") not in _OF_TWO_OBJECTS
+        is_passive = "E" in own and base_of(token.word, "participle") not in OF_TWO_OBJECTS
         if is_passive and after.word in {"a", "an", "the"}:
-            return _UNLIKELY
+            return _NEVER
         if (
             "E" in own
             and _is_sure_state(joint, place + 1)
@@ -505,7 +664,13 @@ def _is_sure_state(joint: Joint, place: int) -> bool:
     own = joint.classes[place]
     behind = joint.classes[place + 1] if place + 1 < len(joint.classes) else {}
     is_adjective = own.get("M", 9.0) < min(own.get(name, 9.0) for name in "NALEI")
-    return is_adjective and bool({"P", "H", "T"} & behind.keys()) and "N" not in behind
+    # "Warned in writing before".
+    return (
+        is_adjective
+        and "L" not in own
+        and bool({"P", "H", "T"} & behind.keys())
+        and "N" not in behind
+    )
 
 
 _RULES: tuple[Callable[[Joint], float], ...] = (

@@ -70,7 +70,9 @@ def is_plural(tokens: Sequence[Token]) -> bool:
 
 def is_mass(tokens: Sequence[Token]) -> bool:
     """Return whether a noun is not counted: it takes no "a"."""
-    word = head_of(tokens).word
+    head = head_of(tokens)
+    # "Hate speech" is one token.
+    word = head.word.rpartition(" ")[2] if head.is_compound else head.word
     return (
         word in _MASS
         or word.startswith("self-")

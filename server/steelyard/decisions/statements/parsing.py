@@ -32,7 +32,7 @@ _ROWS = {
     "U": "L1.5 N0 M1 G.3 P.5 H.5 U.4 Y.4 C.8 E2 I2.5 A1.5 R1 T1.5 O1 S1.5 D2 F.3",
     "Y": "L1.5 N0 M.3 G.3 P.5 H.5 U.4 Y.4 C.8 E2 I2.5 A1.5 R1 T1.5 O1 S1.5 D2 F0",
     "M": "N0 L1 M.3 U.6 Y.6 C.5 G.2 P.4 H.4 T.4 R.8 A1 O.8 E2.4 I1 S1 D2.5 Q2.5 F.5",
-    "E": "N.3 B.5 L.4 P.1 H.1 A.4 D.4 Q.4 T.5 M.5 R.6 E.6 I.8 C.7 U.6 Y.6 G.5 O1 S.6 F.3",
+    "E": "N.3 B.5 L.4 P.1 H.1 A.4 D.4 Q.4 T.5 M.5 R.6 E2.4 I.8 C.7 U.6 Y.6 G.5 O1 S.6 F.3",
     "I": "N.5 B.4 L.4 P.2 H.2 A.4 D.2 Q.3 T.4 M.5 R.5 E.5 I1 C.8 U.5 Y.5 G.4 O1 S.7 F.3",
     "N": "N.5 L1.2 P.3 H1 R.6 C.8 T1.3 E1.6 I1.6 U.4 Y2.4 A1.6 O1.2 S1 M3.6 G.6 D2.6 Q2.6 V3 F0",
     "Q": "L1 P.6 H1 R.8 C.9 M1.6 A.8 T1.2 E1.4 I1.4 O1.2 S1 D1.6 Q2.6 N2.2 V2.6 U1.5 Y2.4 G1.5 F0",
@@ -67,7 +67,7 @@ _FOLLOWS["P"] = _FOLLOWS["P"] | _costs("S1")
 _BARE = {"E": "K", "I": "K", "M": "m"}
 #: Participles behind a noun: "the return accepted" leads to no object and to no state.
 _FOLLOWS["e"] = {
-    name: cost + (1.2 if name in "DQM" else 0.0) for name, cost in _FOLLOWS["E"].items()
+    name: cost + (1.2 if name in "DQMYT" else 0.0) for name, cost in _FOLLOWS["E"].items()
 }
 _FOLLOWS["v"] = dict(_FOLLOWS["V"])
 _FOLLOWS["j"] = _FOLLOWS["I"] | _costs("M1.5 E1.8 I2")
@@ -337,6 +337,9 @@ def _moves(name: str, clause: int, option: str, part: str) -> tuple[tuple[str, i
     if clause == _FILLED and option == "E" and name in "ZW":
         # "The rights he grants limited".
         again = _SECOND_OBJECT
+    if part == _SUBJECT and clause in {_DONE, _FILLED} and option == "E" and name in "NUQ":
+        # "The costs he claims for the car" before "limited": that of the clause's last noun is rare.
+        again = 0.8
     if part == _SUBJECT and name + option in _UNLIKELY_IN_SUBJECT:
         again = 1.0
     target = _BEHIND.get(name + option, option)

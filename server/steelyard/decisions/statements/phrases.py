@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from steelyard.decisions.statements.classes import DEEDS, INDEFINITE, NOMINATIVES, classes_of
 from steelyard.decisions.statements.clauses import ADVERBS, Clause, DeclinedError, Tokens
+from steelyard.decisions.statements.joints import INTRANSITIVE
 from steelyard.decisions.statements.lexicon import base_of
 from steelyard.decisions.statements.nouns import head_of, indefinite_article, is_mass, is_plural
 from steelyard.decisions.statements.parsing import subject_cost
@@ -22,6 +23,8 @@ _MAX_PHRASE, _MAX_NOUNS = 6, 3
 #: What a noun and what is said of it may cost.
 _MAX_COST = 3.6
 _MARKS = word_set("or and not no yes , any anything anyone anybody some something someone")
+_POINTING = word_set("this that these those")
+_NAMING = word_set("the my your his her its our their")
 _THIS = (Token("This", "", "this"),)
 
 
@@ -37,6 +40,15 @@ def clause_of_any(tokens: Tokens) -> Clause:
         head += 1
     rest = classes[head + 1 : clause]
     noun = tokens[1 : head + 1]
+    if (
+        head
+        and tokens[head + 1 : head + 2]
+        and tokens[head + 1].word in SOUGHT
+        and not is_plural(noun)
+    ):
+        # "Any refund requested" asks whether one is.
+        article = "any" if is_mass(noun) else indefinite_article(noun[0].word)
+        return clause_of_question((*words_of(f"is {article}"), *tokens[1:]))
     is_sentence = any("X" in own for own in rest) and tokens[head].word not in _CHANCES
     # "Any customer complained"; but "any errors logged" are some.
     has_verb = not is_plural(noun) and any("W" in own for own in rest) if noun else True
@@ -60,6 +72,8 @@ def clause_of_phrase(tokens: Tokens) -> Clause:
             # "Anything about a refund" asks whether there is something.
             return Clause(words_of("there"), "is", tokens)
         return clause_of_question((*words_of("is"), *tokens))
+    if tokens[0].word in {"no", "not"}:
+        return _clause_of_denial(tokens)
     first = classes_of(tokens[0], is_first=True)
     is_person = tokens[0].word in NOMINATIVES | {"you", "u"}
     if (
@@ -81,6 +95,24 @@ def clause_of_phrase(tokens: Tokens) -> Clause:
     return _clause_of_still(phrase) or _clause_of_thing_and_state(phrase) or _clause_of_noun(phrase)
 
 
+def _clause_of_denial(tokens: Tokens) -> Clause:
+    """Return the clause of "not urgent", "no errors" and "no reply needed"."""
+    if len(tokens) == 1:
+        raise DeclinedError
+    if tokens[0].word == "not":
+        clause = clause_of_phrase(tokens[1:])
+        if clause.subject != _THIS or clause.auxiliary != "is":
+            raise DeclinedError
+        return replace(clause, rest=(tokens[0], *clause.rest))
+    sought = next((i for i, token in enumerate(tokens) if token.word in SOUGHT), len(tokens))
+    nouns, verb = tokens[1:sought], "are" if is_plural(tokens[1:sought] or tokens) else "is"
+    if nouns and sought < len(tokens):
+        return clause_of_question((*words_of(verb), *tokens))
+    if not 0 < len(nouns) < _MAX_NOUNS or not _is_thing(nouns):
+        raise DeclinedError
+    return Clause(words_of("there"), verb, (*words_of("no"), *nouns))
+
+
 def _likely_classes(tokens: Tokens) -> set[str]:
     """Return the classes that the last word may well be of."""
     last = tokens[-1]
@@ -94,13 +126,21 @@ def _is_state(tokens: Tokens, first: Mapping[str, float]) -> bool:
     """Return whether a phrase says what the text is like: "urgent", "safe for kids", "over budget"."""
     likely = _likely_classes(tokens)
     is_lone = len(tokens) == 1 or (len(tokens) == 2 and "A" in first)
-    if (is_lone and likely & {"M", "E", "I"} and "N" not in likely) or first.keys() & {
-        "D",
-        "P",
-        "H",
-    }:
+    if tokens[0].word == "never" and tokens[-1].word in INTRANSITIVE:
+        # "Never replied" says it of somebody.
+        raise DeclinedError
+    if (is_lone and likely & {"M", "E", "I"} and "N" not in likely) or first.keys() & {"P", "H"}:
         return True
-    is_led = len(tokens) > 1 and {"P", "H", "T"} & classes_of(tokens[1]).keys()
+    if "D" in first and _is_thing(tokens):
+        # "The usual complaint", but "both parties signed" and "my order late" say something of it.
+        if tokens[0].word in _POINTING:
+            raise DeclinedError
+        return True
+    after = classes_of(tokens[1]).keys() if len(tokens) > 1 else set()
+    if {"D", "Q"} & after and min(first, key=lambda name: first[name]) in "AI":
+        # "Already a customer", "requesting a call".
+        return True
+    is_led = {"P", "H", "T"} & after
     return bool(is_led) and min(first.get(name, 9.0) for name in "MEI") < first.get("N", 9.0)
 
 
@@ -119,31 +159,53 @@ def _clause_of_thing_and_state(phrase: Tokens) -> Clause | None:
     """Return the clause of "refund wanted", "customer satisfied" or "order late"; None of another."""
     sought = [i for i, token in enumerate(phrase) if token.word in SOUGHT]
     size = sought[0] if sought else len(phrase) - 1
+    if sought and phrase[size].word == "asked" and phrase[size + 1 :]:
+        return None
     size -= phrase[size - 1].word in ADVERBS
     nouns, likely = phrase[:size], _likely_classes(phrase)
     is_over = phrase[-1].word in {"over", "down", "off"}
     is_state = (
-        (is_over or likely & {"E", "M"})
+        (is_over or likely & {"E", "M", "I"})
         and "N" not in likely
-        and not phrase[-1].word.endswith("ing")
+        and not (phrase[-1].word.endswith("ing") and not is_plural(nouns))
     )
     if not (sought or is_state) or not 0 < len(nouns) <= _MAX_NOUNS:
         return None
     classes = classes_of(nouns[-1])
+    is_named = nouns[0].word in _NAMING
+    if "D" in classes_of(nouns[0]) and not is_named:
+        # "Both parties signed" what?
+        return None
     if not _is_noun(classes) and not (sought and "N" in classes):
         return None
     # A refund is wanted: there may be none. The customer is satisfied.
     many = is_plural(nouns)
     article = indefinite_article(nouns[0].word) if sought else "the"
-    lacks_article = bool(sought) and (many or is_mass(nouns))
+    is_bare = many or is_mass(nouns) or nouns[-1].text.isupper()
+    lacks_article = is_named or (bool(sought) and is_bare)
     subject = nouns if lacks_article else (*words_of(article), *nouns)
     return Clause(subject, "are" if many else "is", phrase[size:])
+
+
+def _is_thing(nouns: Tokens) -> bool:
+    """Return whether words are a noun alone: "further errors"."""
+    return _is_noun(classes_of(nouns[-1])) and subject_cost(nouns) < _MAX_COST
 
 
 def _clause_of_noun(phrase: Tokens) -> Clause:
     """Return the clause of "duplicate", "complaint about the price" or "shortness of breath"."""
     of = next((i for i, token in enumerate(phrase) if token.word in _OF), len(phrase))
     named, last = phrase[:of], phrase[-1]
+    first = classes_of(phrase[0])
+    after = classes_of(phrase[1]) if len(phrase) > 1 else {}
+    is_done = min(first, key=lambda name: first[name]) in "EW"
+    if (
+        "D" in first
+        or (is_done and {"D", "Q"} & after.keys())
+        or ("Z" in first and _is_noun(after))
+    ):
+        # "This customer", "liked the food", "leaks data".
+        raise DeclinedError
     if not 0 < of <= _MAX_NOUNS or last.word.endswith(" back") or not last.word[0].isalpha():
         raise DeclinedError
     is_noun = classes_of(named[-1], is_first=of == 1).get("N", 9.0) < 1.0 or is_mass(named)

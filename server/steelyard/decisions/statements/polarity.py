@@ -17,6 +17,8 @@ _SOME = {
     "anybody": "somebody",
     "anything": "something",
     "anywhere": "somewhere",
+    "anyone's": "someone's",
+    "anybody's": "somebody's",
 }
 _ANY = {some: anything for anything, some in _SOME.items()}
 _YES = {"nobody": "somebody", "nothing": "something", "none": "some", "neither": "either"}
@@ -26,11 +28,12 @@ _BEFORE_ANY = word_set("without than before if")
 #: Words behind which "any" is none of some: "unable to log in on any device".
 _DENYING = word_set(
     "without unable unwilling unlikely impossible reluctant refuse refuses refused fail fails failed deny denies denied "
-    "forbid forbids forbade forbidden prohibit prohibits prohibited prevent prevents prevented avoid avoids avoided"
+    "prevail override supersede precedence forbid forbids forbade forbidden prohibit prohibits prohibited prevent prevents prevented avoid avoids avoided"
 )
 _AFTER_ANY = word_set(
     "time moment point stage case rate event day date hour way weather condition conditions circumstances"
 )
+_REPLY = word_set("say answer reply")
 _DEGREES = word_set("good better worse different easier faster cheaper closer")
 #: Where a verb of leave stands before it, "any" often means every.
 _LEAVE = word_set("can could may might")
@@ -52,15 +55,17 @@ def without_negation(rest: Tokens) -> tuple[Tokens, str]:
 def without_nothing(rest: Tokens) -> Tokens | None:
     """Return the words with some of that which they say there is none of; None where there is all."""
     for i, token in enumerate(rest):
-        if i and not {"R", "S"}.isdisjoint(classes_of(token)):
+        if i and not {"R", "S", "X"}.isdisjoint(classes_of(token)):
+            # "Files it has no permission for" says what of.
             return None
         following = rest[i + 1].word if i + 1 < len(rest) else ""
         if token.word == "no" and _is_comparison(rest[i + 1 :]):
             return (*rest[:i], *rest[i + 1 :])
         if token.word == "no longer" and i < 2:
             return (*rest[:i], *words_of("still"), *rest[i + 1 :])
-        if i and not {"P", "H", "F"}.isdisjoint(classes_of(rest[i - 1])):
-            # "With no address" says how, and denies nothing.
+        is_reply = token.word == "no" and not following and rest[max(i - 1, 0)].word in _REPLY
+        if is_reply or (i and not {"P", "H", "F"}.isdisjoint(classes_of(rest[i - 1]))):
+            # "With no address" says how, and "say no" what; neither denies.
             continue
         if token.word in _NOTHING and token.text != "None":
             is_idiom = following in {"more", "matter"}
@@ -92,12 +97,25 @@ def something(words: Tokens) -> Tokens:
     if first == "no" and rest:
         if rest[0].word == "one":
             return (*words_of("someone"), *rest[1:])
-        if is_plural(rest) or is_mass(rest):
+        if is_plural(rest) or is_mass(rest) or rest[-1].text.isupper():
             return (*words_of("some"), *rest)
         return (*words_of(indefinite_article(rest[0].word)), *rest)
     if first in _YES:
         return (*words_of(_YES[first]), *rest)
     raise DeclinedError
+
+
+def still_for_any_more(clause: Clause) -> Tokens:
+    """Return the rest with "still" for "anymore" at its end, and with "no longer" for "not anymore"."""
+    rest, words = clause.rest, [token.word for token in clause.rest]
+    # "Does it cost any more" asks for an amount.
+    is_time = clause.auxiliary in BE and words[-2:] in (["any", "more"], ["any", "longer"])
+    size = 2 if is_time else int(words[-1] == "anymore")
+    is_denied = words[0] in {"not", "never"}
+    if not size or len(rest) - is_denied <= size:
+        return rest
+    still = "no longer" if is_denied else "still"
+    return (Token(still, " ", still), *rest[is_denied:-size])
 
 
 def without_ever(rest: Tokens) -> Tokens:

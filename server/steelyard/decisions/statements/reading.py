@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from steelyard.decisions.statements.claims import find_claim
+from steelyard.decisions.statements.classes import classes_of
 from steelyard.decisions.statements.clauses import Clause, DeclinedError, Tokens
 from steelyard.decisions.statements.denials import both_ways
+from steelyard.decisions.statements.lexicon import base_of
 from steelyard.decisions.statements.phrases import clause_of_any, clause_of_phrase
-from steelyard.decisions.statements.tokens import tokenize
+from steelyard.decisions.statements.tokens import tokenize, words_of
 from steelyard.decisions.statements.turning import (
     KINDS,
     QUESTION_WORDS,
+    SOUGHT,
     clause_of_question,
     clause_of_statement,
     clause_without_subject,
     starts_asking,
 )
-from steelyard.decisions.words import STRAIGHT
+from steelyard.decisions.words import STRAIGHT, word_set
 
 #: A longer question is declined.
 _MAX_CHARACTERS, _MAX_WORDS = 600, 80
@@ -27,7 +30,7 @@ _MAX_ACRONYM = 5
 _FILLERS = re.compile(
     r"^(?:(?:q\d*|question)\s*[:.)]\s*|[-*•>]\s+|\d{1,2}[.)]\s+"
     r"|(?:so|and|but|hi|hello|hey|please|pls|now|also|then|just|um|hmm|lol|omg|btw|fyi)\b[,:]?\s+(?=\S)"
-    r"|(?:well|ok|okay)\b(?:[,:]\s+|\s+(?=(?:so|is|are|was|do|does|did|has|have|can|could|will|would)\b)))+",
+    r"|(?:true or false|true ?/ ?false|t/f)(?:[:,.?!]| -) *|(?:well|ok|okay)\b(?:[,:]\s+|\s+(?=(?:so|is|are|was|do|does|did|has|have|can|could|will|would)\b)))+",
     re.IGNORECASE,
 )
 _ANSWERS = re.compile(
@@ -67,7 +70,8 @@ _REFERS = re.compile(
     re.IGNORECASE,
 )
 _ASIDE = re.compile(
-    r",? (?:in your (?:opinion|view|eyes)|by any chance|for example|would you say|do you think)(?:,|(?=\?|$))",
+    r"^(?:in your (?:opinion|view|eyes)|to your knowledge|as far as you (?:know|can tell)), "
+    r"|,? (?:in your (?:opinion|view|eyes)|by any chance|for example|would you say|do you think)(?:,|(?=\?|$))",
     re.IGNORECASE,
 )
 _SENTENCE = re.compile(
@@ -88,14 +92,19 @@ _SHORT = (
         r"is \1\2 ",
     ),
     (
-        re.compile(r"\b(it|he|she|that|there|what|who)'s (?=been\b|got\b)", re.IGNORECASE),
-        r"\1 has ",
+        re.compile(r"(?<=\w)'s (?=been\b|got\b)", re.IGNORECASE),
+        " has ",
     ),
     (re.compile(r"\b(it|he|she|that|there|what|who)'s\b", re.IGNORECASE), r"\1 is"),
     (re.compile(r"\b(they|we|you)'re\b", re.IGNORECASE), r"\1 are"),
     (re.compile(r"\bi'm\b", re.IGNORECASE), "I am"),
     (re.compile(r"\b(i|they|we|you|he|she|it)'ll\b", re.IGNORECASE), r"\1 will"),
     (re.compile(r"\b(i|they|we|you)'ve\b", re.IGNORECASE), r"\1 have"),
+)
+#: "They'd" before what may show whether it is "they had" or "they would".
+_SHORT_D = re.compile(
+    r"\b(i|they|we|you|he|she|it)'d (?=(?:(?:already|never|always|also|just|only|really|still|ever|not|all|both) )*([\w-]+))",
+    re.IGNORECASE,
 )
 #: How many of them have no apostrophe.
 _WITHOUT_MARK = 2
@@ -113,7 +122,7 @@ _ASK = (
 )
 _YOU = r"(?:(?:can|could|will|would) you (?:please )?)?(?:please )?"
 _DECIDING = (
-    rf"{_YOU}(?:(?:your (?:task|job) is|(?:(?:i |we )?(?:want|need|would like)|(?:i|we)'d like)(?: you)?|try|help me|you (?:have|need|must|should)) to )?"
+    rf"(?:do you (?:happen to )?(?=know\b)|{_YOU})(?:(?:your (?:task|job) is|(?:(?:i |we )?(?:want|need|would like)|(?:i|we)'d like)(?: you)?|try|help me|you (?:have|need|must|should)) to )?"
     rf"(?:(?:i'm|i am|we are|we're) |your (?:task|job): )?{_ASK}(?: for)?(?: me| us| it| this| the \w+)?(?: as \w+)?(?:, [^,.?!]{{3,60}})?,? (?:whether or not|whether|if) "
 )
 _DECIDE = re.compile(_DECIDING, re.IGNORECASE)
@@ -126,13 +135,15 @@ _WHETHER = re.compile(
 )
 _THAT = re.compile(
     rf"{_YOU}(?:check|confirm|verify|make sure|ensure|see)(?: for me)? that (.+)"
+    rf"|{_YOU}(?:confirm|verify|make sure|ensure) (?=(?:the|no|all|every) [^,]*? (?:is|are|was|were|has|have|does|do|did) )(.+)"
     r"|(?:do|would|could|can|should) (?:you|we|one) (?:think|say|believe|agree|conclude|infer|assume|"
     r"reckon|suppose)(?: from (?:this|it|the text))?(?:,? that)? (.+)"
-    r"|(?:is it|would it be|can it be|is this) (?:true|right|correct|the case|accurate|so|fair|safe|reasonable)"
+    r"|(?:is it|would it be|can it be|is this) (?:true or false|true|right|correct|the case|accurate|so|fair|safe|reasonable)"
     r"(?: to (?:say|conclude|assume|think|state))?(?:,? that|:) (.+)"
+    r"|is it true ((?:the|this|they|he|she|we|it|you|there|his|her|their|our|my) .+)"
     r"|(?:is it|would it be) (?:fair|safe|right|correct|accurate|reasonable|true) to "
     r"(?:say|conclude|assume|state)(?: that)? (.+)"
-    r"|does it follow(?: from (?:this|it|the [\w-]+))? that (.+)|true or false[:,.] (.+)",
+    r"|does it follow(?: from (?:this|it|the [\w-]+))? that (.+)",
     re.IGNORECASE,
 )
 _FALSE = re.compile(
@@ -140,6 +151,10 @@ _FALSE = re.compile(
     r"not the case|not so)(?: to say| to conclude)?(?:,? that|:) (.+)",
     re.IGNORECASE,
 )
+
+
+#: Verbs that begin a command, where the word after them is no verb.
+_COMMANDS = word_set("flag mark judge list tag label check block remove delete")
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +274,13 @@ def spell_out(text: str) -> str:
     """Return a text whose pronouns and verbs are not contracted: "it's" is "it is"."""
     for pattern, written in _SHORT if "'" in text else _SHORT[:_WITHOUT_MARK]:
         text = pattern.sub(written, text)
-    return text
+    return _SHORT_D.sub(_with_had_or_would, text)
+
+
+def _with_had_or_would(match: re.Match[str]) -> str:
+    verb = match[2].lower()
+    is_done = verb == "better" or base_of(verb, "participle") not in {None, verb}
+    return f"{match[1]} {'had' if is_done else 'would'} "
 
 
 def _read(text: str) -> Reading:
@@ -271,7 +292,7 @@ def _read(text: str) -> Reading:
             continue
         claim = next(group for group in match.groups() if group).strip("\"' ")
         tokens = tuple(tokenize(claim))
-        clause = clause_of_statement(tokens, is_whole=True)
+        clause = _clause_of_claim(tokens)
         others = KINDS.keys() - {clause.auxiliary}
         if text[:3].lower() == "if " and any(token.word in others for token in tokens):
             # "If it rains are you in?"
@@ -279,6 +300,21 @@ def _read(text: str) -> Reading:
         statement, negation = both_ways(clause)
         return Reading(negation, statement) if pattern is _FALSE else Reading(statement, negation)
     return Reading(*both_ways(_clause_of(text)))
+
+
+def _clause_of_claim(tokens: Tokens) -> Clause:
+    """Return the clause of what stands behind "whether", also of "whether the customer's angry"."""
+    try:
+        return clause_of_statement(tokens, is_whole=True)
+    except DeclinedError:
+        at = next((i for i, token in enumerate(tokens) if token.word.endswith("'s")), 0)
+        after = classes_of(tokens[at + 1]) if 0 < at < len(tokens) - 1 else {}
+        if not after or min(after, key=lambda name: after[name]) not in "MIPH":
+            raise
+        noun = replace(tokens[at], text=tokens[at].text[:-2], word=tokens[at].word[:-2])
+        return clause_of_statement(
+            (*tokens[:at], noun, *words_of("is"), *tokens[at + 1 :]), is_whole=True
+        )
 
 
 def _is_marked(tokens: Tokens) -> bool:
@@ -294,6 +330,11 @@ def _clause_of(text: str) -> Clause:
             return clause_of_question(tokens)
         except DeclinedError:
             return clause_without_subject(tokens)
+    if tokens[0].word in _COMMANDS and not KINDS.keys() | SOUGHT >= {
+        token.word for token in tokens[1:2]
+    }:
+        # "Flag messages that contain threats".
+        raise DeclinedError
     if tokens[0].word == "any":
         return clause_of_any(tokens)
     for clause_of in (clause_of_question, clause_of_statement, clause_of_phrase):

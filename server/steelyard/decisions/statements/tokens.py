@@ -14,10 +14,10 @@ _TENS = "twelve|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred"
 _NUMBERED = (
     r"\b(?:bed|flat|apartment|exhibit) \d+\b|\b(?:page|clause|section|chapter|line|rule|part|step|level|room|question|point|version|paragraph|"
     r"article|item|option|figure|table|track|gate|platform|phase|grade|class|number|form|annex|appendix|"
-    rf"schedule) (?:\d[\w.]*\b(?:\(\w{{1,4}}\))*|(?:{_TO_TEN}|[A-HJ-Z])\b(?!-))"
+    rf"schedule) (?:\d[\w.]*\b(?:\(\w{{1,4}}\))*|(?:{_TO_TEN}|[A-HJ-Z])\b(?!-| (?:of|that|which|who|where)\b))"
     r"|\b(?:text|message|review|passage|comment|e-?mail|ticket|post|conversation|content|document|clause|"
     r"paragraph|section|sentence|statement|claim|request|complaint|answer|response|excerpt|snippet|code|note|"
-    r"letter|report|transcript|chat|chain|thread|dialogue|list|table|example|question|argument|story|quote|log) (?:below|above)\b(?! (?:the|this|that|an?|its?|my|his|her|your|our|their|\d+)\b)"
+    r"letter|report|transcript|chat|chain|thread|dialogue|list|table|example|question|argument|story|quote|log) (?:below|above)\b(?! (?:the|this|that|an?|its?|my|his|her|your|our|their|average|\d+)\b)"
     r"|\b(?:[Aa]rt|[Ss]ec|[Pp]ara|[Ff]ig)\. ?\d[\w.]*\b(?:\(\w{1,4}\))*"
     r"|\b(?:if|else|for|while|try|catch|switch|case|return|import) (?:statement|loop|block|clause|branch)s?\b"
     r"|\b(?:pull|merge) requests?\b|\b(?:tool|function|api|phone|video|conference) calls?\b"
@@ -32,7 +32,7 @@ _ADJECTIVES = (
     r"in (?:favou?r|charge|line|order|stock|force|touch|contact|doubt|danger|pain|love|debt|trouble|use|transit|"
     r"writing|time)|"
     r"at (?:risk|fault|stake)|on (?:hold|track|sale|call|leave|holiday|vacation|duty|board|file|record)|under (?:control|review|warranty|attack|threat|investigation)|"
-    r"off (?:topic|limits)|in (?:breach|default|scope|progress|arrears|remission|denial|dispute|bad taste|"
+    r"off (?:topic|limits)|(?:above|below) average|in (?:breach|default|scope|progress|arrears|remission|denial|dispute|bad taste|"
     r"poor taste|good faith)|to blame|"
     r"of (?:(?:no|any|little|great|some) )?(?:use|help|interest|value|importance|relevance|concern)|"
     r"(?:metre|meter|centimetre|kilometre|mile|inche?|foot|feet|floor)s? (?:deep|long|tall|high|wide|away))\b(?! \d)"
@@ -43,13 +43,14 @@ _PHRASAL = (
     r"|(?:opt|buy|check|pay|roll|log|sign|drop|time) outs?(?! of\b)"
     r"|(?:log|check|opt|buy|plug) ins?(?= (?:is|was|has|with|desk|page|form|button|possible|required|needed|"
     r"broken|failed|still|before|after|by)\b|\W*$)"
+    r"|(?<=\bto )(?:log|sign|opt) (?:in|out|up|off|on)(?! (?:to|the|a|an)\b)"
     r"|(?<=\ba )(?:set|back|start|shut|mark|line|roll|call|break|melt|cut|drop|pick|take|turn|change|hand) "
     r"(?:up|down|off|out|over|back)|(?<=\bthe )(?:set up|roll back|call back|break down|cut off|hand over))\b"
 )
 #: Words that together are one adverb.
 _ADVERBIALS = (
     r"\b(?:no longer(?! than\b)|about to|as is(?=\W*$)|a bit(?! of\b)|in (?:general|full|advance|public|private|person|particular|detail|fact)|"
-    r"at (?:the moment|present|once|least once|first|last|all times)|for (?:free|now|a while|the time being|good)|"
+    r"at (?:the moment|present|once|least once|first|last|all times)|for (?:free(?! of\b)|now|a while|the time being|good)|"
     r"by (?:mistake|accident|default|hand)|on purpose|so far|as well(?! as\b)|right (?:now|away)|straight away|"
     r"all the time|in the (?:end|meantime))\b"
 )
@@ -57,7 +58,15 @@ ADVERBIAL = re.compile(_ADVERBIALS)
 #: Words that together lead to a noun; "part of" where it is not "a part of".
 _STATED = r"\b(?:listed|mentioned|described|stated|set out|given|shown|cited|quoted|named|pasted) (?:below|above|here)\b"
 STATED = re.compile(_STATED)
-ADDING = ("rather than", "as well as", "instead of", "such as", "as a result of", "in the event of")
+ADDING = (
+    "other than",
+    "rather than",
+    "as well as",
+    "instead of",
+    "such as",
+    "as a result of",
+    "in the event of",
+)
 COMPOUND_PREPOSITIONS = (
     *ADDING,
     *("next to", "in front of", "on behalf of", "on top of", "in accordance with", "in spite of"),
@@ -82,21 +91,21 @@ _TIMES = (
     r"autumn|winter|(?:mon|tues|wednes|thurs|fri|satur|sun)day)\b(?!'s|-)"
     rf"|\b(?:\d+|{_TO_TEN}) (?:hour|day|night|time)s? (?:a|per) (?:day|week|month|year)\b"
     r"|\b(?:(?:every|each) (?:time|hour|day|week|month|year|night|morning|evening|weekend)|once (?:a|an) "
-    r"(?:day|week|month|year)|the same day|(?:a|one) (?:day|week|month|year) (?:later|earlier|ago)|"
-    r"all (?:year|day|night|week)(?: round| long)?)\b(?!'s|-)"
+    r"(?:day|week|month|year)|the same (?:day|way)|(?:a|one) (?:day|week|month|year) (?:later|earlier|ago)|"
+    r"all (?:year|day|night|week)(?: round| long)?|(?:day|week|month|quarter|year|time)s? (?:running|in a row))\b(?!'s|-)"
 )
 TIME = re.compile(_TIMES)
 _QUOTED = r"\"[^\"]*\"|`[^`]*`|«[^»]*»|(?<!\w)'[^']{2,}?'(?!\w)|\{[^}]*\}|<[^>]*>"
 _ABBREVIATED = (
-    r"(?:Mr|Mrs|Ms|Dr|Prof)\.? [A-Z][\w-]*(?:'s)?"
-    r"|(?:Mr|Mrs|Ms|Dr|Prof|St|No|Inc|Ltd|Co|vs|etc|approx|e\.g|i\.e)\.(?:'s)?"
-    r"|(?:[A-Za-z]\.){2,}(?:'s)?|[A-Z]\.(?:'s)?(?= \w)"
+    r"(?:[Mm]rs?|[Mm]s|[Dd]r|[Pp]rof)\.? [A-Z][\w-]*(?:'s)?"
+    r"|(?:[Mm]rs?|[Mm]s|[Dd]r|[Pp]rof|St|No|Inc|Ltd|Co|vs|etc|approx|e\.g|i\.e)\.(?:'s)?"
+    r"|(?:[A-Za-z]\.){2,}(?:'s)?|(?:[A-Z]|^[a-z])\.(?:'s)?(?= \w)"
 )
 #: "https://a.io", "#12", "10%", "$4,500", "parse()", "O(n^2)", and a word with what explains it in brackets.
-_CODED = r"\d{1,2}(?::\d\d)? (?:am|pm)\b|https?://[^\s,]*[^\s,.]|(?<!\S)/\w[\w./-]*\w|#\d[\w-]*|\d[\d.,]*%|[$€£¥] ?\d[\d.,]*\d?[kmb]?\b|\w[\w.]*\([\w., ^*+/-]*\)|[\w'-]+ \((?!or |and )[^()]+\)"
+_CODED = r"\d{1,2}(?::\d\d)? (?:am|pm)\b|https?://[^\s,]*[^\s,.]|(?<!\S)/\w[\w./-]*\w|#\d[\w-]*|\d[\d.,]* ?%|[$€£¥] ?\d[\d.,]*\d?[kmb]?\b|\w[\w.]*\([\w., ^*+/-]*\)|[\w'-]+ \((?!or |and )[^()]+\)|[<>]=?|[=!]?="
 _WORD = r"\w+(?:[-'.,:@/_&]\w+)*(?:'(?=\s|$))?"
 _TOKEN = re.compile(
-    rf"{_NUMBERED}|(?i:{_ADVERBIALS}|{'|'.join(COMPOUND_PREPOSITIONS[:-1])}|{_STATED}|{_PART}|{_PHRASAL}|{_BACK}|{_MORE}|{_ADJECTIVES}|{_TIMES})|{_QUOTED}|{_CODED}|{_ABBREVIATED}|{_WORD}|\S"
+    rf"{_NUMBERED}|{_ADVERBIALS}|{'|'.join(COMPOUND_PREPOSITIONS[:-1])}|{_STATED}|{_PART}|{_PHRASAL}|{_BACK}|{_MORE}|{_ADJECTIVES}|{_TIMES}|{_QUOTED}|{_CODED}|{_ABBREVIATED}|{_WORD}|\S"
 )
 
 
@@ -117,7 +126,7 @@ class Token:
     @property
     def is_word(self) -> bool:
         """Whether it is more than a mark."""
-        return self.word[0].isalnum() or len(self.word) > 1
+        return self.word[0].isalnum() or len(self.word) > 1 or self.word in {"<", ">"}
 
 
 def tokenize(text: str) -> list[Token]:
@@ -128,10 +137,14 @@ def tokenize(text: str) -> list[Token]:
     """
     tokens, end = [], 0
     text = text.translate(STRAIGHT)
-    for match in _TOKEN.finditer(text):
+    # Words that are read as one are in lower case, but for the first letter of a sentence.
+    first = text[:1].lower()
+    lowered = first + text[1:] if len(first) == 1 else text
+    for match in _TOKEN.finditer(lowered):
         before = " " if match.start() > end else ""
-        tokens.append(Token(match[0], before, match[0].casefold()))
         end = match.end()
+        word = text[match.start() : end]
+        tokens.append(Token(word, before, word.casefold()))
     return tokens
 
 

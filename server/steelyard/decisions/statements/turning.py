@@ -9,7 +9,8 @@ from itertools import pairwise
 
 from steelyard.decisions.statements.alternatives import refuse_alternatives
 from steelyard.decisions.statements.classes import SOMEBODY, classes_in_order, classes_of
-from steelyard.decisions.statements.clauses import Clause, DeclinedError, Tokens
+from steelyard.decisions.statements.clauses import ADVERBS, Clause, DeclinedError, Tokens
+from steelyard.decisions.statements.joints import INTRANSITIVE
 from steelyard.decisions.statements.lexicon import base_of
 from steelyard.decisions.statements.nouns import is_plural
 from steelyard.decisions.statements.parsing import (
@@ -45,19 +46,16 @@ SOUGHT = word_set(
     "needed required wanted requested asked mentioned offered promised recommended planned present visible "
     "missing attached included contained disclosed detected found involved provided shared identified exposed"
 )
-_NEEDED = word_set("needed required wanted")
-#: Participles that are no state: "customer complained".
-_INTRANSITIVE = word_set(
-    "complained apologised apologized replied responded agreed arrived died lied happened occurred appeared "
-    "disappeared waited objected resigned consented cooperated fainted failed passed succeeded crashed left "
-    "worked started ended stopped escalated churned relapsed improved worsened fell rose grew"
+_NEEDED = word_set(
+    "needed required wanted satisfied disappointed annoyed frustrated confused interested involved concerned "
+    "worried convinced qualified entitled allowed based insured informed"
 )
 #: What names of persons end with.
 _AGENTS = ("er", "or", "ist", "an", "ee", "ent", "ant", "child", "minor", "adult", "teen")
 #: Those that "is" is asked of, and what makes them a part of a longer subject all the same.
 _ALONE, _AFTER_PERSON = (
-    word_set("i you he she we they"),
-    word_set("and or who that which , two three"),
+    word_set("i you he she it we they"),
+    word_set("and or who that which , two three all alone"),
 )
 #: What a noun of a verb and its adverb ends with.
 _PARTICLES = word_set("up out off over back")
@@ -68,6 +66,8 @@ _CONDITIONS = word_set("if because unless")
 QUESTION_WORDS = word_set("what which who whom whose when where why how")
 #: What a question without a subject may cost.
 _MAX_REST = 2.5
+#: Words beside which "has" is an auxiliary.
+_PERFECT = word_set("been already ever just")
 #: The most words of a subject that "has" itself is said of.
 _MAX_OWNER = 3
 #: What reading a sentence may cost: so much, and so much for each word.
@@ -138,7 +138,9 @@ def _inflected_place(tokens: Tokens) -> int | None:
     kinds = [classes_of(token) for token in tokens]
     begun = sum(not {"D", "R"}.isdisjoint(own) for own in kinds[1 : places[0]])
     has_verb = any(own.get("V", 9.0) < _SURE_VERB for own in kinds[2:])
-    return None if begun > 1 or has_verb or "R" in kinds[1] else places[0]
+    # "Everything he says" is a subject.
+    is_clause = any(token.word in _PERSONS for token in tokens[2 : places[0]])
+    return None if begun > 1 or has_verb or is_clause or "R" in kinds[1] else places[0]
 
 
 def _base_behind(auxiliary: str, token: Token) -> str:
@@ -155,8 +157,10 @@ def _clause_of_base(tokens: Tokens) -> Clause:
     tokens = _with_asides(tokens)
     auxiliary = CONTRACTIONS.get(tokens[0].word, tokens[0].word)
     # "Is not the bill paid?" asks whether it is.
-    rest = tokens[2:] if tokens[1:2] and tokens[1].word == "not" else tokens[1:]
-    if len(rest) < 2:
+    is_denied = bool(tokens[1:2]) and tokens[1].word == "not"
+    rest = tokens[2:] if is_denied else tokens[1:]
+    if len(rest) < 2 or (is_denied and "I" in classes_of(rest[0])):
+        # "Is not answering rude" may ask of either.
         raise DeclinedError
     if rest[0].word == "there":
         return Clause(rest[:1], auxiliary, rest[1:])
@@ -191,7 +195,8 @@ def _clause_of_base(tokens: Tokens) -> Clause:
         if (
             owned is not None
             and owned.size <= _MAX_OWNER
-            and "been" not in _words(words)
+            and _PERFECT.isdisjoint(_words(words))
+            and not _is_participle(words[owned.size])
             and (split is None or owned.cost + 1.0 < split.cost)
         ):
             split, is_possession = owned, True
@@ -199,6 +204,11 @@ def _clause_of_base(tokens: Tokens) -> Clause:
     clause = Clause(rest[:size], auxiliary, rest[size:], is_possession=is_possession)
     refuse_alternatives(clause)
     return clause
+
+
+def _is_participle(token: Token) -> bool:
+    classes = classes_of(token)
+    return classes.get("E", 9.0) < min(classes.get("M", 9.0), classes.get("N", 9.0))
 
 
 def _with_asides(tokens: Tokens) -> Tokens:
@@ -237,6 +247,9 @@ def clause_without_subject(tokens: Tokens) -> Clause:
     """
     auxiliary, rest = tokens[0].word, tokens[1:]
     kind = {"is": "be", "was": "be", "has": "noun"}.get(auxiliary)
+    if rest and rest[0].word == "be" and KINDS[auxiliary] == "base":
+        # "Should be escalated".
+        return Clause((Token("This", "", "this"),), auxiliary, rest)
     if kind is None or not rest or rest[0].text[0].isupper() or "Q" in classes_of(rest[0]):
         raise DeclinedError
     is_split = any(split_subject(rest, each) for each in {kind, KINDS[auxiliary]})
@@ -323,8 +336,9 @@ def _clauses_at(tokens: Tokens, place: int, *, is_whole: bool) -> Iterator[tuple
         if place == 1 and auxiliary in KINDS and rest:
             yield 0.0, Clause(subject, auxiliary, (*denial, *rest))
         return
-    if not _CONDITIONS.isdisjoint(_words(subject)):
-        # "Mark it if the mail names a price".
+    is_adverb = place == 1 and subject[0].word in ADVERBS
+    if is_adverb or not _CONDITIONS.isdisjoint(_words(subject)):
+        # "Never replied", "mark it if the mail names a price".
         return
     cost = subject_cost(subject)
     if auxiliary in KINDS and rest:
@@ -342,12 +356,22 @@ def _clauses_at(tokens: Tokens, place: int, *, is_whole: bool) -> Iterator[tuple
         base = base_of(word, form) if form else word
         # "Invoice sent", "refund requested by her": somebody else did so.
         is_short = len(tokens) <= _MAX_HEADLINE and not is_whole
-        is_headline = not {"D", "Q", "G"} & classes_of(subject[0]).keys()
+        is_named = {"D", "Q", "G"} & classes_of(subject[0]).keys()
+        is_headline = subject[0].word == "no" or not is_named
         is_led = bool(rest) and (
             rest[0].word == "by" or (word in _NEEDED and "P" in classes_of(rest[0]))
         )
+        if word == "left" and rest and rest[0].word == "to":
+            # "Nothing left to do".
+            continue
+        if not rest and name == "V" and classes.get("M", 9.0) < classes.get("V", 0.0):
+            # "Both signatures present".
+            continue
         is_passive = is_headline and is_led if rest else is_short or word in SOUGHT
-        is_bare = name == "W" and "E" in classes and is_passive and word not in _INTRANSITIVE
+        # "Invoice paid late" has no object.
+        is_without = is_headline and not is_whole and rest and _begins_adverbial(rest[0])
+        is_passive = is_passive or bool(is_without)
+        is_bare = name == "W" and "E" in classes and is_passive and word not in INTRANSITIVE
         if (
             is_bare
             or base is None
@@ -361,6 +385,12 @@ def _clauses_at(tokens: Tokens, place: int, *, is_whole: bool) -> Iterator[tuple
             # "The arguments passed to it" before "match".
             price += _MAYBE_PASSIVE
         yield cost + price, Clause(subject, auxiliary, (*adverbs, *verb, *rest))
+
+
+def _begins_adverbial(token: Token) -> bool:
+    """Return whether what begins with a word is no object of a verb before it: "late", "on time"."""
+    classes = classes_of(token)
+    return min(classes, key=lambda name: classes[name]) in "ALMEH"
 
 
 def _rest_cost(tokens: Tokens, kind: str) -> float:
