@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 
 from steelyard.decisions.rendering import read_outcomes
 from steelyard.decisions.statements.classes import classes_of
-from steelyard.decisions.statements.clauses import DO, DeclinedError, Tokens, predicate
+from steelyard.decisions.statements.clauses import BE, DO, DeclinedError, Tokens, predicate
+from steelyard.decisions.statements.joints import OF_TWO_OBJECTS
 from steelyard.decisions.statements.lexicon import base_of
+from steelyard.decisions.statements.nouns import is_plural
 from steelyard.decisions.statements.parsing import subject_cost
 from steelyard.decisions.statements.reading import read_question, spell_out, without_guidance
 from steelyard.decisions.statements.tokens import Token, join, tokenize, words_of
@@ -21,6 +24,9 @@ _WHICH = word_set("which what")
 _DEGREES = word_set("best most better mainly mostly")
 _THIS = word_set("this it that")
 _WHOSE = word_set("the your their its")
+_SORTS = word_set("kind sort type")
+#: Words that begin the subject of an indirect question.
+_BEGINNING = word_set("the this my your his her its our their it he she they we you i")
 _END = "?.!: "
 #: Before what is to be chosen; what is to be classified is not, but for its kind: "the intent of the text".
 _CHOOSE = re.compile(
@@ -29,8 +35,12 @@ _CHOOSE = re.compile(
     r"|(?:tell|say|decide|find out)(?: me| us)? (?=which |what |who ))",
     re.IGNORECASE,
 )
+#: "Which team do you think should own it" asks which should.
+_THINK = re.compile(r"(?<=\w) (?:do you (?:think|believe|say)|would you say)(?= )", re.IGNORECASE)
 #: Words of the shortest question, and of the shortest description that may be a sentence.
 _SHORTEST = 3
+#: A word costs less than this as a verb where it hardly is another.
+_SURE = 0.5
 #: The most words of a name, and what reading them as one may cost.
 _LONGEST_NAME, _NAME_COST = 8, 3.0
 #: Classes of words that a subject begins with.
@@ -56,11 +66,22 @@ def statement_of_outcome(question: str, name: str, description: str | None = Non
     outcome = f"{named} ({description.rstrip(_END)})" if description else named
     question = " ".join(without_guidance(question).split())
     try:
-        text = _CHOOSE.sub("", spell_out(question.rstrip(_END)))
-        subject = join(_subject_of(tuple(tokenize(text))))
+        text = _THINK.sub("", _CHOOSE.sub("", spell_out(question.rstrip(_END))))
+        tokens = _subject_of(tuple(tokenize(text)))
     except DeclinedError:
-        subject = f'The answer to "{question}"'
-    return f"{subject[:1].upper()}{subject[1:]} is {outcome}."
+        return f'The answer to "{question}" is {outcome}.'
+    subject = join(tokens)
+    return f"{subject[:1].upper()}{subject[1:]} {_verb_of(tokens)} {outcome}."
+
+
+def _verb_of(subject: Tokens) -> str:
+    """Return the verb behind a subject: "are" behind "the drugs that she takes"."""
+    classes = [classes_of(token).keys() for token in subject]
+    size = next(
+        (i for i, own in enumerate(classes) if {"P", "H", "F", "R", "O"} & own), len(subject)
+    )
+    is_many = size > 1 and subject[0].word == "the" and is_plural(subject[1:size])
+    return "are" if is_many else "is"
 
 
 def _is_sentence(description: str) -> bool:
@@ -85,9 +106,12 @@ def _subject_of(tokens: Tokens) -> Tokens:
 
 def _answer_of(tokens: Tokens) -> Tokens:
     """Return the noun that a question beginning with its question word asks for."""
-    place = next((i for i in range(1, len(tokens) - 1) if _is_verb(tokens, i)), None)
+    named = _indirect(tokens)
+    if named is not None:
+        return named
+    place = next((i for i in range(1, len(tokens)) if _is_verb(tokens, i)), None)
     if place is None:
-        if tokens[1:] and tokens[1].word in _DEGREES:
+        if tokens[0].word in _WHO or (tokens[1:] and tokens[1].word in _DEGREES):
             raise DeclinedError
         return _named(tokens[1:])
     noun, rest = tokens[1:place], tokens[place + 1 :]
@@ -105,15 +129,57 @@ def _answer_of(tokens: Tokens) -> Tokens:
         or (not noun and tokens[0].word == "which")
     ):
         subject = words_of("the one")
-    if noun and is_being and len(rest) == 1 and rest[0].word in _THIS:
+    is_pointing = is_being and len(rest) == 1 and rest[0].word in _THIS
+    if [token.word for token in noun] == ["one"] or (is_pointing and tokens[0].word in _WHO):
+        # "Which one is it", "who is it".
+        raise DeclinedError
+    if noun and is_pointing:
         # "What kind of request is this?"
         return (*subject, *noun)
-    is_subject = not noun and is_being and not _STARTS.intersection(classes_of(rest[0]))
+    starts = classes_of(rest[0]) if rest else {}
+    is_thing = is_being and rest and rest[0].word in _WHOSE
+    if is_thing and noun and noun[0].word in _SORTS and not _is_question(tokens[place:]):
+        # "What sort of person is the reviewer".
+        raise DeclinedError
+    is_subject = is_being and not _STARTS.intersection(
+        {min(starts, key=lambda name: starts[name])} if noun else starts
+    )
     clause = (*adverbs, *(tokens[place:] if is_subject else _clause(tokens[place:])))
     if tokens[0].word in _WHO:
         return (*subject, *noun, *words_of("who"), *clause)
     is_what = not noun and tokens[0].word == "what"
     return (tokens[0], *clause) if is_what else (*subject, *noun, *words_of("that"), *clause)
+
+
+def _indirect(tokens: Tokens) -> Tokens | None:
+    """Return what an indirect question asks for: "(tell me) which team it goes to"; None of another."""
+    classes = [classes_of(token) for token in tokens]
+    place = next(
+        (
+            i
+            for i in range(1, len(tokens) - 1)
+            if tokens[i].word in _BEGINNING
+            and not {"P", "H", "F", "T", "D"} & classes[i - 1].keys()
+        ),
+        0,
+    )
+    noun, clause = tokens[1:place], tokens[place:]
+    is_led = all(_is_kind(own) for own in classes[1:place])
+    if not place or not is_led or any(token.word in KINDS for token in noun):
+        return None
+    if clause[-1].word in BE:
+        # "What the mood is", "what kind of complaint this is".
+        return (*words_of("the"), *noun) if noun else clause[:-1]
+    if not any(_is_verb(clause, i) for i in range(1, len(clause))):
+        return None
+    if tokens[0].word in _WHO:
+        return (*words_of("the one who"), *clause)
+    return (*words_of("the"), *noun, *words_of("that"), *clause) if noun else (tokens[0], *clause)
+
+
+def _is_kind(classes: Mapping[str, float]) -> bool:
+    """Return whether a word belongs to a noun with what it is of: "type of complaint"."""
+    return min(classes, key=lambda name: classes[name]) in "NMFDQGUY"
 
 
 def _being(tokens: Tokens, place: int) -> Tokens:
@@ -153,6 +219,14 @@ def _named(tokens: Tokens) -> Tokens:
     return (*words_of("the"), *words_of(start), *words[1:])
 
 
+def _is_question(tokens: Tokens) -> bool:
+    try:
+        clause_of_question(tokens)
+    except DeclinedError:
+        return False
+    return True
+
+
 def _is_doing(tokens: Tokens) -> bool:
     """Return whether a question with "be" asks for an action of its subject or on it."""
     try:
@@ -160,19 +234,41 @@ def _is_doing(tokens: Tokens) -> bool:
     except DeclinedError:
         return False
     classes = classes_of(clause.rest[0])
-    return min(classes, key=lambda name: classes[name]) in {"I", "E"}
+    kind = min(classes, key=lambda name: classes[name])
+    # "What are the effects mentioned" asks for a thing, "what is she called" and "paid for" for another.
+    is_given = base_of(clause.rest[0].word, "participle") in OF_TWO_OBJECTS
+    return kind == "I" or (kind == "E" and (is_given or "P" in classes_of(clause.rest[-1])))
 
 
 def _is_verb(tokens: Tokens, place: int) -> bool:
     """Return whether the verb of the question stands at a place."""
-    word = tokens[place].word
+    word, classes = tokens[place].word, classes_of(tokens[place])
+    behind = tokens[place + 1 :]
+    is_last = not behind
+    if word in KINDS:
+        return not is_last
+    if place > 1 and _is_base(tokens[place]) and is_plural(tokens[place - 1 : place]):
+        # "Which tests fail".
+        return True
     forms = ("third",) if place > 1 else ("third", "past")
-    return word in KINDS or any(base_of(word, form) is not None for form in forms)
+    noun = classes.get("N", 9.0)
+    verb = min(classes.get("Z", 9.0), classes.get("W", 9.0) if place == 1 else 9.0)
+    if is_last or behind[0].word in KINDS:
+        return is_last and verb < noun
+    if noun < verb < 9.0 and (_is_base(behind[0]) or any(token.word in KINDS for token in behind)):
+        # "Which of these issues is the customer reporting".
+        return False
+    return any(base_of(word, form) is not None for form in forms)
+
+
+def _is_base(verb: Token) -> bool:
+    return classes_of(verb).get("V", 9.0) < _SURE
 
 
 def _clause(tokens: Tokens) -> Tokens:
     """Return the clause after "that": its subject is the noun asked for, or stands in it."""
-    if tokens[0].word not in KINDS:
+    if tokens[0].word not in KINDS or tokens[1].word == "to":
+        # "Has to happen".
         return tokens
     try:
         clause = clause_of_question(tokens)
@@ -180,7 +276,16 @@ def _clause(tokens: Tokens) -> Tokens:
         if tokens[0].word in DO:
             raise
         return tokens
-    if clause.is_possession:
-        # "Has the most experience".
+    if clause.is_possession or _is_most(clause.subject):
+        # "Has the most experience", "is the most serious".
         return tokens
-    return (*clause.subject, *predicate(clause, clause.rest))
+    subject, adverbs = clause.subject, clause.subject[-1:]
+    if len(subject) > 1 and adverbs[0].word in _DEGREES:
+        # "Is the candidate best suited".
+        return (*subject[:-1], *predicate(clause, (*adverbs, *clause.rest)))
+    return (*subject, *predicate(clause, clause.rest))
+
+
+def _is_most(subject: Tokens) -> bool:
+    """Return whether words are "the most" alone."""
+    return len(subject) == 2 and subject[1].word in {"most", "least", "best", "worst"}
