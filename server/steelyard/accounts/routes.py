@@ -1,7 +1,5 @@
 """``GET /v1/account`` and its keys: permissions, limits and credit."""
 
-from __future__ import annotations
-
 from steelyard.accounts.service import AccountService
 from steelyard.http.routing import Access, row
 

@@ -1,7 +1,5 @@
 """The table of requests in the last minute, counted by several hosts, and one no longer read."""
 
-from __future__ import annotations
-
 from sqlalchemy import BigInteger, Column, Double, ForeignKey, Index, Table, Text, UniqueConstraint
 
 from steelyard.storage.tables import metadata

@@ -1,7 +1,5 @@
 """``/v1/alarms``: rules for an account's models, and changes that they detected."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from steelyard import errors

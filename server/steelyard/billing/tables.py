@@ -1,7 +1,5 @@
 """Tables of purchases, providers' notices, automatic top-ups, and referrals."""
 
-from __future__ import annotations
-
 import sqlalchemy as sa
 
 from steelyard.storage.tables import metadata

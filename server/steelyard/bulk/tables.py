@@ -1,7 +1,5 @@
 """Bulk runs and their partitions."""
 
-from __future__ import annotations
-
 from sqlalchemy import Column, Double, ForeignKey, Integer, LargeBinary, Table, Text
 
 from steelyard.storage.tables import metadata

@@ -5,8 +5,6 @@
 errors, so it calls any server, near or far, in one way.
 """
 
-from __future__ import annotations
-
 # They register how answers show themselves.
 from steelyard.client import (  # noqa: F401
     display,

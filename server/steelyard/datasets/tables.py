@@ -1,7 +1,5 @@
 """Datasets and their versions."""
 
-from __future__ import annotations
-
 import sqlalchemy as sa
 
 from steelyard.storage.tables import metadata

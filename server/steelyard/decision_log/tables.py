@@ -1,7 +1,5 @@
 """Tables of answers stored for feedback, and of outcomes."""
 
-from __future__ import annotations
-
 import sqlalchemy as sa
 
 from steelyard.jobs.tables import job_columns, status_check

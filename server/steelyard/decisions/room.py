@@ -1,7 +1,5 @@
 """The room of decisions; its one route is the linter's."""
 
-from __future__ import annotations
-
 from steelyard.decisions.lint.routes import ROUTES
 from steelyard.room import Room
 

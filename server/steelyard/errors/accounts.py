@@ -1,7 +1,5 @@
 """Errors of keys, credit and rates."""
 
-from __future__ import annotations
-
 from steelyard.errors.base import SteelyardError
 from steelyard.errors.kinds import (
     ConflictError,

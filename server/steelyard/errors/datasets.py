@@ -1,7 +1,5 @@
 """Errors of datasets and their rows."""
 
-from __future__ import annotations
-
 from steelyard.errors.kinds import ConflictError, GoneError, TooLargeError, UnprocessableError
 
 

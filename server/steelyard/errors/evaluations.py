@@ -1,7 +1,5 @@
 """Errors of evaluations, and of queues of jobs."""
 
-from __future__ import annotations
-
 from steelyard.errors.kinds import (
     ConflictError,
     ThrottledError,

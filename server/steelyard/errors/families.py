@@ -1,7 +1,5 @@
 """Errors of families, their models and their fine-tunes."""
 
-from __future__ import annotations
-
 from steelyard.errors.kinds import ConflictError, GoneError, UnavailableError, UnprocessableError
 
 

@@ -1,7 +1,5 @@
 """Errors of labeling."""
 
-from __future__ import annotations
-
 from steelyard.errors.kinds import ConflictError, GoneError, UnavailableError
 
 

@@ -1,7 +1,5 @@
 """Errors of maps of datasets."""
 
-from __future__ import annotations
-
 from steelyard.errors.kinds import ConflictError, UnavailableError
 
 

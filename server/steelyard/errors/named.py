@@ -1,7 +1,5 @@
 """Errors of named decisions."""
 
-from __future__ import annotations
-
 from steelyard.errors.kinds import ConflictError
 
 

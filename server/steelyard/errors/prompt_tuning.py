@@ -1,7 +1,5 @@
 """Errors of prompt tuning."""
 
-from __future__ import annotations
-
 from steelyard.errors.datasets import TooManyRowsError
 from steelyard.errors.kinds import ConflictError, UnprocessableError
 

@@ -1,7 +1,5 @@
 """Errors of buying credit."""
 
-from __future__ import annotations
-
 from steelyard.errors.base import SteelyardError
 from steelyard.errors.kinds import ConflictError, UnauthenticatedError, UnavailableError
 

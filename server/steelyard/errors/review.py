@@ -1,7 +1,5 @@
 """Errors of review drafts."""
 
-from __future__ import annotations
-
 from steelyard.errors.kinds import ConflictError
 
 

@@ -1,7 +1,5 @@
 """Tables of families, their models, fine-tunes and keep warm."""
 
-from __future__ import annotations
-
 import sqlalchemy as sa
 
 from steelyard.jobs.tables import job_columns

@@ -1,7 +1,5 @@
 """``/v1/named-decisions/{name}/growth``: a named decision's growth policy and progress."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from steelyard import errors

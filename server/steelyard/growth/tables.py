@@ -1,7 +1,5 @@
 """Growths of named decisions."""
 
-from __future__ import annotations
-
 from sqlalchemy import Column, Double, ForeignKey, LargeBinary, Table, Text
 
 from steelyard.storage.tables import metadata

@@ -1,7 +1,5 @@
 """``/v1/jobs``: the account's jobs of all kinds."""
 
-from __future__ import annotations
-
 from steelyard.http.routing import Access, row
 from steelyard.job_list.service import AllJobs
 

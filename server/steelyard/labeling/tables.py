@@ -1,7 +1,5 @@
 """Tables of sources of labeling, jobs, and the files of teachers' answers."""
 
-from __future__ import annotations
-
 import sqlalchemy as sa
 
 from steelyard.jobs.tables import job_columns

@@ -1,7 +1,5 @@
 """``/v1/maps``: the rows of a dataset as points in a plane."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from steelyard import errors

@@ -1,7 +1,5 @@
 """Maps of datasets."""
 
-from __future__ import annotations
-
 import sqlalchemy as sa
 
 from steelyard.jobs.tables import job_columns, status_check

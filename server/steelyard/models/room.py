@@ -1,7 +1,5 @@
 """The room of models by name."""
 
-from __future__ import annotations
-
 from steelyard.models import opening
 from steelyard.models.judge_routes import JUDGE_ROUTES
 from steelyard.models.routes import ROUTES

@@ -1,7 +1,5 @@
 """Tables of judges' qualifications, and of the jobs that set up judges and routes."""
 
-from __future__ import annotations
-
 from sqlalchemy import (
     BigInteger,
     Column,

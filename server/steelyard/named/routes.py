@@ -1,7 +1,5 @@
 """``/v1/named-decisions``: decisions under names, in versions that aliases point to."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from steelyard import errors

@@ -1,7 +1,5 @@
 """Paid work, and idempotency keys."""
 
-from __future__ import annotations
-
 import sqlalchemy as sa
 
 from steelyard.storage.tables import metadata

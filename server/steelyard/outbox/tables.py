@@ -1,7 +1,5 @@
 """Tables of webhooks, and of events to deliver."""
 
-from __future__ import annotations
-
 import sqlalchemy as sa
 
 from steelyard.storage.tables import metadata

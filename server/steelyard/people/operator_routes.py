@@ -1,7 +1,5 @@
 """``/v1/operator``: the whole server, for signed-in operators."""
 
-from __future__ import annotations
-
 import functools
 
 from steelyard import errors

@@ -1,7 +1,5 @@
 """Tables of users, their roles in accounts, challenges, sessions, letters, and the audit."""
 
-from __future__ import annotations
-
 import sqlalchemy as sa
 
 from steelyard.storage.tables import metadata

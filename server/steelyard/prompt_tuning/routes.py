@@ -1,7 +1,5 @@
 """``/v1/prompt-tuning``: a decision's wording rewritten, and the rewrite proved."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from steelyard import errors

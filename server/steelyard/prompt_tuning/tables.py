@@ -1,7 +1,5 @@
 """Jobs of prompt tuning."""
 
-from __future__ import annotations
-
 import sqlalchemy as sa
 
 from steelyard.jobs.tables import job_columns, status_check

@@ -1,7 +1,5 @@
 """Reviews of versions of datasets, and the logs of their edits."""
 
-from __future__ import annotations
-
 import sqlalchemy as sa
 
 from steelyard.storage.tables import metadata

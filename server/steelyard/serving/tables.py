@@ -1,7 +1,5 @@
 """Tables of connected models and routes."""
 
-from __future__ import annotations
-
 from sqlalchemy import CheckConstraint, Column, Integer, LargeBinary, Table, Text
 
 from steelyard.storage.tables import metadata

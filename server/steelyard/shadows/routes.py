@@ -1,7 +1,5 @@
 """``/v1/families/{family}/shadow``: another model on a share of a family's requests."""
 
-from __future__ import annotations
-
 import functools
 
 from steelyard import errors

@@ -1,7 +1,5 @@
 """Tables of shadows of families, and of their answers."""
 
-from __future__ import annotations
-
 from sqlalchemy import Column, Double, ForeignKey, Index, LargeBinary, Table, Text
 
 from steelyard.storage.tables import metadata

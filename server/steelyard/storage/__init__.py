@@ -4,8 +4,6 @@ Here: the database with its one writer, its tables and migrations, and functions
 write single rows. Not here: the rules of when a row may change (the rooms' services).
 """
 
-from __future__ import annotations
-
 from steelyard.storage.database import State, open_counters, open_state
 
 __all__ = ["State", "open_counters", "open_state"]

@@ -1,7 +1,5 @@
 """``/v1/integrations/webhooks``: events delivered to endpoints of other programs."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from steelyard import errors

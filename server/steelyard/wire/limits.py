@@ -1,7 +1,5 @@
 """Bounds of a request that rooms share, and that accounts publish."""
 
-from __future__ import annotations
-
 #: The most decisions of a row, of a named decision and, unless a setting says so, of a request.
 MAX_DECISIONS = 64
 #: The most decisions of a request whatever the setting, and questions in the form of OpenAI's clients.

@@ -1,6 +1,4 @@
 """Names that no model or family of this server may have."""
 
-from __future__ import annotations
-
 #: Names of models that start so belong to TypeSafe's service and mean the default base model here.
 FOREIGN_PREFIX = "jev"

@@ -1,7 +1,5 @@
 """``POST /v1/decisions``: the shape of a decision that OpenAI's client and LiteLLM use."""
 
-from __future__ import annotations
-
 from steelyard.dialects.openai.mapping import error_body, read_decisions
 from steelyard.dialects.openai.service import OpenAIDecisionService
 from steelyard.dialects.openai.wire import (

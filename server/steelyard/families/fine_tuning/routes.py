@@ -1,7 +1,5 @@
 """``/v1/fine-tuning/jobs``: the fine-tunes of families, their events and their held-out records."""
 
-from __future__ import annotations
-
 import functools
 
 from steelyard.errors import DatasetDeletedError, NotFoundError

@@ -1,7 +1,5 @@
 """How Alembic runs the migrations: on the connection and in the transaction of its caller."""
 
-from __future__ import annotations
-
 from alembic import context
 
 from steelyard.storage.tables import metadata
