@@ -165,10 +165,7 @@ class RateWindows:
         self._connection.execute(f"PRAGMA busy_timeout = {_LOCK_S * 1000:.0f}")
 
     def take(self, what: str, who: str, limit: int, cost: int = 1) -> float | None:
-        """Count a cost against a caller's minute, unless that has no room for it.
-
-        ``None`` when it was counted; else seconds until there is room.
-        """
+        """Count a cost against a caller's minute; return ``None``, or the seconds until there is room."""
         try:
             return self._take(f"{what}/{who}/{limit}", limit, cost)
         except sqlite3.Error:

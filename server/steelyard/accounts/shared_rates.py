@@ -118,10 +118,7 @@ class SharedRates:
         return len(self._callers)
 
     async def count(self, what: str, who: str, limit: int, cost: int = 1) -> float | None:
-        """Count a cost against a caller's minute, if that has room for it.
-
-        Return ``None`` when it is counted, else the seconds until there is room.
-        """
+        """Count a cost against a caller's minute; return ``None``, or the seconds until there is room."""
         with self._lock:
             now = self._clock()
             if now < self._alone_until:

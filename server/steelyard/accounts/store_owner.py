@@ -36,10 +36,7 @@ def sweep_owned(
 
 
 def owns(state: State, store: FrameStore | ArtifactStore) -> bool:
-    """Return whether a store's files are a state's to remove; it blocks.
-
-    The first state that asks owns the store.
-    """
+    """Return whether a store's files are this state's to remove: the first that asks owns it; it blocks."""
     # When it was made tells one state from another, and a copy of it is the same one.
     account = state.read_now(functools.partial(find_account, account_id=LOCAL_ACCOUNT))
     if account is None:

@@ -395,10 +395,7 @@ def count_by_state(connection: sa.Connection) -> dict[str, int]:
 
 
 def sweep(connection: sa.Connection, now: float) -> Sequence[sa.Row[Any]]:
-    """Remove the state of models that no longer answer, and old alarms.
-
-    Return the alarms of models of which nothing is kept, which are to be cleared.
-    """
+    """Remove the state of models that no longer answer, and old alarms; return alarms to be cleared."""
     connection.execute(sa.delete(alarm_watches).where(alarm_watches.c.updated_at < now - IDLE_S))
     old = alarms.c.cleared_at < now - CLEARED_S
     connection.execute(sa.delete(alarms).where(alarms.c.state == "cleared", old))

@@ -81,10 +81,7 @@ class _References(Protocol):
 
 
 class Watcher:
-    """Looks at the stored decisions of every account.
-
-    ``distances``: embeds contexts; without it no distance is watched.
-    """
+    """Looks at the stored decisions of every account; without ``distances`` no distance is watched."""
 
     def __init__(
         self,

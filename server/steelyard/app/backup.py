@@ -51,10 +51,7 @@ _TRIES = 3
 def make_backup(
     settings: Settings, folder: Path, on_file: Callable[[int, int], None] = lambda *_: None
 ) -> tuple[Path, BackupManifest]:
-    """Copy a home into a new folder of the one given; its server may run.
-
-    ``on_file`` takes how many files are copied, and of how many.
-    """
+    """Copy a home into a new folder of the one given; its server may run."""
     state_path, frames = places_of(settings)
     home = home_of(settings).absolute()
     if not state_path.exists():

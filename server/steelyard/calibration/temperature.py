@@ -79,10 +79,7 @@ class TemperatureTable:
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> TemperatureTable:
-        """Read a table from the dict of ``to_dict``, directly or through JSON.
-
-        Raise ``ValueError`` when it is no such thing.
-        """
+        """Read a table from the dict of ``to_dict``; ``ValueError`` when it is no such thing."""
         temperatures = value.get("temperatures")
         if not isinstance(temperatures, Mapping) or not all(
             isinstance(by_bucket, Mapping) for by_bucket in temperatures.values()

@@ -339,10 +339,7 @@ class DatasetService:
         return at
 
     def side_rows(self, at: DatasetAt, side: Side, start: int = 0) -> Iterator[LabelledRow]:
-        """Return the rows of a side in the order of the dataset, a group in memory at a time.
-
-        Those before ``start``, a place among them, are left out and not read.
-        """
+        """Return a side's rows from the place ``start`` on, in the dataset's order, a group in memory at a time."""
         return read_side(self._rows, at, side, start)
 
     def evaluation_rows(self, at: DatasetAt, start: int = 0) -> Iterator[LabelledRow]:

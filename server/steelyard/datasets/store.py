@@ -210,10 +210,7 @@ def mark_dataset_used(connection: Connection, dataset_id: str, at: float) -> Non
 
 
 def set_dataset_archived(connection: Connection, dataset_id: str, at: float | None) -> bool:
-    """Put a dataset into the archive, at a time in Unix seconds, or take it out.
-
-    One that is in there already keeps its time.
-    """
+    """Put a dataset into the archive at a time, unless it is there already, or take it out."""
     since = None if at is None else func.coalesce(datasets.c.archived_at, at)
     done = connection.execute(
         update(datasets)

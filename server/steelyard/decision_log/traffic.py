@@ -217,10 +217,7 @@ def share(n_successes: int, n: int) -> Measure | None:
 
 
 def quantile(values: FloatArray, q: float) -> Measure | None:
-    """Return a quantile and its interval of order statistics (Conover 1999, section 3.2).
-
-    Values that are not a number are left out.
-    """
+    """Return a quantile and its interval of order statistics (Conover 1999, section 3.2), without NaN."""
     ordered = np.sort(values[np.isfinite(values)])
     n = len(ordered)
     if n == 0:

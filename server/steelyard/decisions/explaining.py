@@ -61,10 +61,7 @@ def effects_of(
     answers: Mapping[str, DecisionResult],
     left_out: Sequence[Mapping[str, DecisionResult]],
 ) -> dict[str, list[SentenceEffect]]:
-    """Return each decision's sentences, those that change its answer most first.
-
-    ``left_out`` are the answers without each of the spans.
-    """
+    """Return each decision's sentences, of the largest effect first; ``left_out`` are the answers."""
     effects: dict[str, list[SentenceEffect]] = {}
     for name, answer in answers.items():
         of_spans = [

@@ -160,10 +160,7 @@ def _expected_cost(shares: Sequence[float], costs: Sequence[float]) -> float:
 def read_policy(
     fields: Mapping[str, Any], names: Sequence[str] | None, path: Path, violations: Violations
 ) -> Policy | None:
-    """Read a decision's policy in either spelling.
-
-    ``None`` when the decision has no policy, or an invalid one: ``violations`` then says why.
-    """
+    """Read a decision's policy in either spelling; ``None`` without one, or ``violations`` says why."""
     policy = fields.get("policy")
     seed = [name for name in SEED_FIELDS if fields.get(name) is not None]
     if policy is not None:

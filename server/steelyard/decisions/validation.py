@@ -155,10 +155,7 @@ def check_count(items: Any, most: int, path: Path, violations: Violations) -> No
 def read_decisions(
     value: Mapping[str, Any], violations: Violations, most: int = MAX_DECISIONS
 ) -> list[Decision | None]:
-    """Read the decisions of a request whose shape was looked at.
-
-    ``None`` in the place of a decision that has something wrong in it.
-    """
+    """Read the decisions of a request whose shape was looked at; ``None`` in place of an invalid one."""
     items = value.get("decisions")
     if not isinstance(items, list | tuple):
         return []

@@ -426,10 +426,7 @@ def _ordered(scored: _Scored, indexes: IndexArray, order: queries_wire.RecordOrd
 
 @contextmanager
 def _measured(path: Path = (*BODY, "decision_id")) -> Iterator[None]:
-    """Raise a measure that is not defined as a refusal, and not as a fault of the server.
-
-    ``path`` says where the request names the decision.
-    """
+    """Raise an undefined measure as a refusal at ``path``, where the request names the decision."""
     try:
         yield
     except errors.InvalidRequestError:

@@ -35,10 +35,7 @@ SUPERVISION: dict[str, Supervision] = {"sft": "targets", "reward": "rewards"}
 def measure_file(
     store: FrameStore, sha256: str, supervision: Supervision, most: int = MAX_MEASURED
 ) -> EvaluationDetail:
-    """Return everything measured on the decisions of a file, which is in the order of its rows.
-
-    Raise ``UnmeasurableError`` when no honest figure can be given.
-    """
+    """Return everything measured on a file's decisions; ``UnmeasurableError`` without an honest figure."""
     sample = frames.read_sample(store, sha256, most)
     effort = effort_of(sample.table)
     detail = evaluation_detail(

@@ -83,10 +83,7 @@ class EvaluationRuns(TableWork):
         return EvaluationRun(job, self)
 
     def share(self, job: PendingJob) -> RowShare:
-        """Return the rows that a run is to score.
-
-        Raise ``LostRunError`` when it is no longer this runner's.
-        """
+        """Return the rows that a run is to score; ``LostRunError`` when it is no longer this runner's."""
         share = self.state.read_now(lambda connection: partitions.find_share(connection, job))
         if share is None:
             raise LostRunError

@@ -70,10 +70,7 @@ class FamilyBounds:
         return await self._set(write, name, UNSET, bound=None)
 
     async def abstain_on_novel(self, write: Write, name: str, request: AbstainOnNovel) -> Family:
-        """Make a family abstain on texts unlike its training rows.
-
-        Raise ``NoveltyUnknownError`` where the model that it serves cannot tell them.
-        """
+        """Make a family abstain on new texts; ``NoveltyUnknownError`` where its model cannot tell them."""
         await self._writes.replay_known(write)
         state = await self._lineages.read(write.caller.account_id)
         model = _serving(state.lineage, name, request.served, "abstain on unlike texts")

@@ -40,10 +40,7 @@ class ConnectedBase:
 
 
 class HeadsQueue:
-    """Requests to a tuned model whose base is connected, each with its own deadline.
-
-    The base is asked only for the answers that heads need. Safe to use from several threads.
-    """
+    """Requests to a tuned model, whose connected base is asked only where heads need it; thread-safe."""
 
     #: One call that takes long holds up no other.
     running_call = None

@@ -86,10 +86,7 @@ class _Watch:
 
 
 class LineageStore:
-    """Changes and reads the lineage of every account.
-
-    Safe to use from several threads, and beside other keepers on the same state.
-    """
+    """Changes and reads the lineage of every account; thread-safe, and beside others on the same state."""
 
     def __init__(
         self,
@@ -144,10 +141,7 @@ class LineageStore:
         return self._apply(connection, account_id, steps)
 
     def follow(self, applied: Applied) -> None:
-        """Publish a durable change to the engines and the job worker.
-
-        Failures are logged: ``tick`` applies the change later.
-        """
+        """Publish a durable change to the engines and the job worker; ``tick`` applies what fails later."""
         self._remember(applied.account_id, applied.stored)
         try:
             self._watch(applied.account_id, applied.stored)
@@ -185,10 +179,7 @@ class LineageStore:
             self._write_use(account_id, name, now)
 
     def use_in(self, connection: Connection, account_id: str, name: str) -> Applied:
-        """Move the idle clock, as ``note_use`` does, in a transaction of the caller's.
-
-        A name that means nothing any more moves none.
-        """
+        """Move the idle clock in a transaction of the caller's; a name that means nothing any more moves none."""
         now = self._now()
 
         def use(lineage: Lineage, _: Conditions) -> LineageChange:

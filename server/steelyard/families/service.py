@@ -171,10 +171,7 @@ class FamilyService:
         return continuing.continue_to_wire(lineage, family, growth, self._lineages.view())
 
     async def switch(self, write: Write, name: str, request: wire.SwitchFamily) -> wire.Family:
-        """Switch a family on or off.
-
-        A model that it is to serve is loaded and probed first.
-        """
+        """Switch a family on or off; the model that it is to serve is loaded and probed first."""
 
         def command(lineage: Lineage, conditions: Conditions) -> LineageChange:
             return switch_family(
@@ -333,10 +330,7 @@ class FamilyService:
     async def _price_next(
         self, caller: Caller, lineage: Lineage, family: TunedFamily, growth: continuing.NewRows
     ) -> int | None:
-        """Return the fee of the next fine-tune as it is by default; ``None`` where it is not known.
-
-        It is not while the tokens of the rows are being counted.
-        """
+        """Return the default fee of the next fine-tune; ``None`` while the tokens of its rows are counted."""
         if self._tariff == Tariff():
             return 0
         if continuing.continue_state(lineage, family, growth, self._lineages.view()) not in {

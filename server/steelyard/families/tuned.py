@@ -115,10 +115,7 @@ def price_of(
 
 
 class TunedModels:
-    """The tuned models of a process, by adapter.
-
-    Safe to use from several threads and event loops.
-    """
+    """The tuned models of a process, by adapter; safe to use from several threads and event loops."""
 
     def __init__(
         self,

@@ -38,10 +38,7 @@ def due_growths(connection: Connection, before: float, now: float) -> Sequence[R
 
 
 def claim(connection: Connection, named_id: str, now: float, until: float) -> Row[Any] | None:
-    """Keep a growth from other processes, and return it as the last of them left it.
-
-    ``None`` where one has it, or it was stopped.
-    """
+    """Keep a growth from other processes, and return it; ``None`` where one has it, or it was stopped."""
     table = growths.c
     claimed = connection.execute(
         update(growths)

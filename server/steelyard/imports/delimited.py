@@ -61,13 +61,7 @@ class Delimited:
 def read_delimited(
     source: Source, options: Options | None = None, encoding: Encoding | None = None
 ) -> Delimited:
-    """Open a file of rows: the names of its columns are read, and the rows when they are asked for.
-
-    Raises
-    ------
-    ValueError
-        When its encoding is unknown, or it has no header line.
-    """
+    """Open a file of rows, reading its column names; ``ValueError`` for a bad encoding or no header line."""
     options = options or Options()
     encoding = encoding or find_encoding(source, options.encoding)
     with encoding.open(source) as text:

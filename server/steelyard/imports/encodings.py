@@ -158,20 +158,7 @@ class Encoding:
 
 
 def find_encoding(source: Source, given: str | None = None) -> Encoding:
-    """Return how a file is encoded.
-
-    Parameters
-    ----------
-    source : Source
-        The file.
-    given : str, optional
-        The encoding, where a user knows it.
-
-    Raises
-    ------
-    ValueError
-        When it is no text, or could be in several encodings.
-    """
+    """Return how a file is encoded; ``ValueError`` when it is no text, or could be several ways."""
     if given is not None:
         return _given_encoding(source, given)
     start = next(source.chunks(), b"")

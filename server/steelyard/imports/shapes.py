@@ -22,13 +22,7 @@ _MISSHAPEN = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 def read_shape(
     rows: Sequence[Numbered], refused: list[Refused], read_as: str, name: str | None = None
 ) -> Table | None:
-    """Return the rows of a known program as a table; ``None`` where no program is recognised.
-
-    Raises
-    ------
-    ValueError
-        When the program is named and the objects are not its export.
-    """
+    """Return a known program's rows as a table, else ``None``; ``ValueError`` when it is not ``name``."""
     if name is not None and name not in SHAPES:
         raise ValueError(f"{name!r} is not a known program; use one of {', '.join(SHAPES)}.")
     if not rows:
@@ -50,13 +44,7 @@ def read_shape(
 
 
 def as_export(table: Table, name: str | None = None) -> Table:
-    """Return a table of any format that a known program exported as its items; any other as it is.
-
-    Raises
-    ------
-    ValueError
-        When the program is named and the columns are not its export.
-    """
+    """Return a table that a known program exported as its items, others as they are; refuses as ``read_shape``."""
     if table.hints is not None or not table.rows:
         return table
 

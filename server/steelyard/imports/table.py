@@ -31,20 +31,10 @@ _DASHES = re.compile(r":?-{3,}:?")
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A row that cannot be imported.
+    """A row that cannot be imported, with its unchanged ``cells``.
 
-    Attributes
-    ----------
-    line : int
-        Where it is in the file: a line, or the number of a row, from 1.
-    reason : str
-        The problem and its remedy; it names the column where one is at fault.
-    cells : sequence
-        Its cells, unchanged.
-    file : str
-        Of several files: the one that it is in.
-    by_program : bool
-        Whether the program that wrote the file says so: it is unlabelled, or it was discarded.
+    ``line`` is a line of the file, or the row's number from 1; ``file`` names one of several.
+    ``by_program``: the program that wrote the file says so, as it is unlabelled or was discarded.
     """
 
     line: int
@@ -97,24 +87,10 @@ class Reply:
 class Table:
     """The content of a file.
 
-    Attributes
-    ----------
-    columns : tuple of str
-        Their names, each once.
-    rows : sequence
-        The line and the cells of each row.
-    refused : list of Refused
-        Rows that are no rows of the table.
-    read_as : str
-        The detected format of the file.
-    notes : list of str
-        Remarks to the user on how it was read.
-    parts : tuple of TablePart
-        Where the rows of each file begin, if there are several, or they are of splits.
-    hints : Hints, optional
-        The roles of the columns of a program's export.
-    replies : sequence of lists of Reply
-        People's answers on each row, where a program's export has them; else empty.
+    ``rows`` are the line and the cells of each; ``refused`` are rows that are none of the table.
+    ``notes`` are remarks to the user on how it was read. ``parts`` say where the rows of each file
+    begin, if there are several, or they are of splits. ``hints`` and ``replies`` are the columns'
+    roles and people's answers on each row, of a program's export.
     """
 
     columns: tuple[str, ...]
@@ -144,14 +120,8 @@ class Table:
 class ArrowRows(Sequence[Row]):
     """Rows in columns, which take little more memory than their characters.
 
-    Parameters
-    ----------
-    table : pa.Table
-        The cells.
-    lines : pa.ChunkedArray, optional
-        The line of each row; from 1 where it is left out.
-    convert : mapping, optional
-        Converters of the cells of some columns, by their places.
+    ``lines`` count from 1 where they are left out; ``convert`` has converters of columns by their
+    places.
     """
 
     def __init__(
@@ -252,10 +222,7 @@ def _slices(array: pa.Array, n_rows: int) -> Iterator[pa.Array]:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The names of columns, the number of records above them, and remarks to the user.
-
-    ``n_above`` is -1 where no record has names.
-    """
+    """The names of columns, the records above them (-1 where none has names), and remarks to the user."""
 
     columns: tuple[str, ...]
     n_above: int

@@ -34,17 +34,7 @@ _DICTIONARY_PAGE = 2
 
 @dataclass(slots=True)
 class UnpackedBytes:
-    """Counts the unpacked bytes of a file, or of its parts.
-
-    Attributes
-    ----------
-    name : str
-        The file, for the message.
-    bound : int
-        Bytes beyond which it is refused.
-    n_bytes : int
-        Bytes so far.
-    """
+    """Counts the unpacked bytes of a file, or of its parts; over ``bound`` the file is refused."""
 
     name: str
     bound: int = MAX_UNPACKED_BYTES

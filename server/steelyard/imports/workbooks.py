@@ -75,10 +75,7 @@ def cell_name(place: int) -> str:
 
 
 def check_workbook(archive: zipfile.ZipFile, unpacked: UnpackedBytes) -> dict[str, SheetCells]:
-    """Return the cells of each sheet that a library would misread, by the sheet's name.
-
-    Raise ``ValueError`` for a file that is not an Excel workbook, or takes more memory than the bound.
-    """
+    """Return each sheet's cells that a library would misread; ``ValueError`` for no workbook, or too large."""
     names = {name.lower() for name in archive.namelist()}
     if _WORKBOOK not in names or names.intersection(_OTHERS):
         raise ValueError(f"{unpacked.name} is no .xlsx workbook. Save it as .xlsx or CSV.")

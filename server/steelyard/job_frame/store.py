@@ -170,10 +170,7 @@ class JobStore:
         status: str = "succeeded",
         **values: Any,
     ) -> bool:
-        """Write a job's result, and charge for it or release its hold, without publishing it.
-
-        Returns whether the run still counted.
-        """
+        """Write a job's result and charge or release its hold, unpublished; returns whether the run counted."""
         is_ours = jobs.set_of_run(
             connection,
             self.table,

@@ -36,10 +36,7 @@ _STOP_S = 10.0
 
 
 class WorkerChild:
-    """Keeps a process that runs jobs while there are any.
-
-    Thread-safe. Nothing starts before ``start``, or ``prepare``.
-    """
+    """Keeps a process that runs jobs while there are any, from ``start`` or ``prepare`` on; thread-safe."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._settings = json.dumps(settings, default=str).encode() + b"\n"

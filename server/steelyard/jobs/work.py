@@ -130,10 +130,7 @@ class TableWork(Work):
         )
 
     def find(self, job: PendingJob) -> Row[Any]:
-        """Return the row of a job that runs here.
-
-        Raise ``LostRunError`` when it is no longer this runner's.
-        """
+        """Return the row of a job that runs here; ``LostRunError`` when it is no longer this runner's."""
         row = self.state.read_now(
             lambda connection: store.find_running(connection, self.table, job)
         )
@@ -142,9 +139,6 @@ class TableWork(Work):
         return row
 
     def write(self, change: Callable[[Connection], bool]) -> None:
-        """Write what a job that runs here has; ``change`` returns whether its run still counts.
-
-        Raise ``LostRunError`` when it does not.
-        """
+        """Write a change to a job that runs here; ``LostRunError`` when its run no longer counts."""
         if not self.state.write_now(change):
             raise LostRunError

@@ -64,10 +64,7 @@ def erase_source(connection: Connection, source_id: str, at: float) -> None:
 def add_part(
     connection: Connection, job: PendingJob, *, sha256: str, completed_rows: int, at: float
 ) -> bool:
-    """Record answers that are durable, and how many rows are complete with them.
-
-    Returns whether they count: not when another process took the job over, or it has ended.
-    """
+    """Record durable answers, and how many rows are complete; returns whether the run still counts."""
     of_job = labeling_parts.c.job_id == job.id
     known = select(labeling_parts.c.number).where(of_job, labeling_parts.c.sha256 == sha256)
     if connection.execute(known).first() is not None:
@@ -93,10 +90,7 @@ def parts_of(connection: Connection, job_id: str) -> list[str]:
 
 
 def finish_run(connection: Connection, job: PendingJob, *, at: float, **values: Any) -> bool:
-    """Record labels that are ready for review, and charge for them.
-
-    Returns whether the run still counted.
-    """
+    """Record labels that are ready for review, and charge for them; returns whether the run counted."""
     is_ours = JOBS.end(connection, job, at=at, status="review_ready", **values)
     if is_ours:
         connection.execute(delete(labeling_parts).where(labeling_parts.c.job_id == job.id))

@@ -91,10 +91,7 @@ def decode_layout(data: bytes) -> MapLayout:
 
 
 def find_pairs(vectors: Floats, is_stopped: Callable[[], bool] = lambda: False) -> Pairs:
-    """Return the pairs of rows, and their first places on the two widest axes.
-
-    There is at least one vector. Raise ``StoppedError`` when ``is_stopped`` says so.
-    """
+    """Return the pairs of rows, and first places on the two widest axes; ``StoppedError`` once stopped."""
     n_rows = len(vectors)
     axes = principal(vectors, _SEED)
     start = np.zeros((n_rows, 2), dtype=np.float32)

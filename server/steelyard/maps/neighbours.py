@@ -48,10 +48,7 @@ def principal(vectors: Floats, seed: int) -> Floats:
 def nearest(
     vectors: Floats, n: int, seed: int, is_stopped: Callable[[], bool] = lambda: False
 ) -> tuple[Places, Floats]:
-    """Return the places of the ``n`` nearest others of each vector, and the squared distances.
-
-    Raise ``StoppedError`` when ``is_stopped`` says so.
-    """
+    """Return each vector's ``n`` nearest others, and squared distances; ``StoppedError`` once stopped."""
     n_rows = len(vectors)
     n = min(n, n_rows - 1)
     nearest_places = np.empty((n_rows, n), dtype=np.int32)

@@ -198,10 +198,7 @@ def make_server(
 
 
 def make_app(url: str, path: str) -> tuple[Any, Callable[[], AbstractAsyncContextManager[None]]]:
-    """Return an ASGI application with all tools at a path, and the context to run it in.
-
-    Hosts and origins are checked by the application that mounts it.
-    """
+    """Return an ASGI application of all tools, which checks neither hosts nor origins, and its context."""
     server = make_server(ClientOptions(url))
     app = server.streamable_http_app(
         json_response=True,

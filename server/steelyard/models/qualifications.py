@@ -87,10 +87,7 @@ class Qualifications:
         return QualificationList(data=data, is_qualified=is_qualified)
 
     async def doubts(self, decisions: Sequence[Any] = ()) -> dict[str, str]:
-        """Return why each connected model is not to be relied on, of those that are not.
-
-        ``decisions``: those that it is to be qualified on, in these wordings.
-        """
+        """Return why connected models are not to be relied on for ``decisions``, of those that are not."""
         identities = await asyncio.to_thread(self._identities)
         wordings = set(wordings_by_id(decisions).values()) if decisions else set()
         reasons: dict[str, str] = {}

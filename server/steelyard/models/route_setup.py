@@ -31,10 +31,7 @@ _TIMEOUT_S = 120.0
 
 
 class RouteSetup:
-    """The routes of a server, and their fits.
-
-    Safe to use from several threads.
-    """
+    """The routes of a server, and their fits; safe to use from several threads."""
 
     def __init__(
         self,

@@ -135,10 +135,7 @@ def read_file_as(shape: type[_File], text: str) -> _File:
 def write_file(
     decision: NamedDecision, version: NamedVersion, before: DecisionFile | None = None
 ) -> str:
-    """Return a version on the server as a file, with the examples that the file has already.
-
-    One that gives its dataset by name goes on to do so.
-    """
+    """Return a version on the server as a file, with the examples and dataset's name that it had."""
     head = {name: value for name in _HEAD if (value := getattr(decision, name)) is not None}
     if head["store"] == "on" and (before is None or before.store is None):
         del head["store"]

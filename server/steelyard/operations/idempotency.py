@@ -54,10 +54,7 @@ class KeyedWrites:
         return await self.once(write, lambda _: answer)
 
     async def replay_known(self, write: Write) -> rows.KeyRow | None:
-        """Raise ``Replay`` for a key that has an answer, before work is done in vain.
-
-        Return the key while its operation runs, and ``None`` when it is free.
-        """
+        """Raise ``Replay`` for a key with an answer; return one whose operation runs, ``None`` when free."""
         key = write.key
         if key is None:
             return None

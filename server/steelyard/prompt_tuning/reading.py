@@ -105,10 +105,7 @@ def rows_asking(rows: Iterable[LabelledRow], decision: Decision) -> tuple[AskedR
 
 
 def learn_and_validate(rows: AskedRows) -> tuple[AskedRows, AskedRows]:
-    """Return the rows that wordings are made of, and those that they are judged on.
-
-    Equal contexts are on one side.
-    """
+    """Return the rows that wordings are made of, and judged on; equal contexts are on one side."""
     is_first = [hashlib.sha256(key.encode()).digest()[0] % 2 == 0 for key in rows.keys]
     learnt = rows.at(place for place, flag in enumerate(is_first) if flag)
     judged = rows.at(place for place, flag in enumerate(is_first) if not flag)

@@ -41,10 +41,7 @@ class WordingScorer:
     def probabilities(
         self, wordings: Sequence[Wording], contexts: Sequence[str]
     ) -> NDArray[np.float64]:
-        """Return probabilities of shape (n_wordings, n_contexts, n_outcomes).
-
-        Where a context and a wording are longer than the model reads, they are NaN.
-        """
+        """Return probabilities, (n_wordings, n_contexts, n_outcomes); NaN where they are too long to read."""
         decisions = [reworded(self._decision, wording) for wording in wordings]
         rendered = [render_decision(decision) for decision in decisions]
         shape = (len(wordings), len(contexts), len(self._decision.outcomes.names))

@@ -83,10 +83,7 @@ class Originals:
 def read_relabels(
     edit: Edit, originals: Originals, path: Path, violations: Violations
 ) -> EntryBody | None:
-    """Hold an edit against the row that it is about.
-
-    ``None`` when something was found.
-    """
+    """Hold an edit against the row that it is about; ``None`` when something was found."""
     known = originals.rows.get(edit.row)
     if known is None:
         violations.add((*path, "row"), f"is {edit.row}; the version has no such row.", "unknown")

@@ -52,10 +52,7 @@ def write_revision(
     guides: Mapping[str, Guide] = types.MappingProxyType({}),
     min_rows: int = 1,
 ) -> Manifest:
-    """Write the version that a review makes of the latest one, durably; it blocks.
-
-    ``guides`` give decisions, by id, their guidelines.
-    """
+    """Write the version that a review makes of the latest one, with ``guides``, durably; it blocks."""
     remaining = _without(store, previous, excluded, replaced)
     if remaining.rows + len(replaced) < max(min_rows, 1):
         raise errors.TooFewRowsError(

@@ -192,10 +192,7 @@ class DraftRows:
         *,
         only_reviews: bool,
     ) -> SelectedRows:
-        """Return the rows of a queue that a filter holds for, in order; it blocks.
-
-        Every queue is counted.
-        """
+        """Return the rows of a queue that a filter holds for, in order, every queue counted; it blocks."""
         manifest = draft.at.manifest
         ordered = self._orders.of(manifest, where, sort)
         sample = _audit_of(draft.row.id, self._orders.of(manifest, None, None))

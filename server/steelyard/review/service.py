@@ -208,10 +208,7 @@ class DraftService:
         return await self._writes.once(write, work, window_s=SECONDS_A_DAY)
 
     async def undo(self, write: Write, draft_id: str, request: wire.UndoEdit) -> wire.EditReceipt:
-        """Undo the reviewer's own last entry, or those named.
-
-        Edits of others to their rows stay.
-        """
+        """Undo the reviewer's own last entry, or those named; edits of others to their rows stay."""
         return await self._step(write, draft_id, request, action="undo")
 
     async def redo(self, write: Write, draft_id: str, request: wire.UndoEdit) -> wire.EditReceipt:

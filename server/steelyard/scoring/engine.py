@@ -37,10 +37,7 @@ class PassEngine(Protocol):
 
 
 class Engine:
-    """Runs passes of the graph on weights as they are stored; thread-safe.
-
-    The graph must be of the precision, ``float32`` or ``int8``.
-    """
+    """Runs passes of the graph of its precision, on weights as they are stored; thread-safe."""
 
     def __init__(
         self,

@@ -269,11 +269,7 @@ class Heads:
 
     @classmethod
     def load(cls, folder: Path) -> Heads:
-        """Read the heads of a folder.
-
-        Raises ``OSError`` when a file cannot be read, ``ValueError`` when it does not hold the parts that
-        this version writes.
-        """
+        """Read a folder's heads; ``OSError`` for a lost file, ``ValueError`` for parts of another version."""
         try:
             file = decode((folder / SPECS).read_bytes(), HeadsFile)
             numbers = load((folder / NUMBERS).read_bytes())

@@ -55,10 +55,7 @@ class Ladder:
 
     @classmethod
     def load(cls, folder: Path) -> Ladder | None:
-        """Read the ladder of a model; ``None`` where it has none.
-
-        Raises ``ValueError`` when a file does not hold the parts that this version writes.
-        """
+        """Read a model's ladder, ``None`` without one; ``ValueError`` for parts of another version."""
         try:
             file = decode((folder / FOLDER / THRESHOLDS).read_bytes(), LadderFile)
         except FileNotFoundError:

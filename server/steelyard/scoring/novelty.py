@@ -68,10 +68,7 @@ class TrainingTexts:
 
     @classmethod
     def load(cls, folder: Path) -> TrainingTexts | None:
-        """Read those of a model; ``None`` where it has none.
-
-        Raises ``ValueError`` when the file does not hold the parts that this version writes.
-        """
+        """Read a model's sample, ``None`` without one; ``ValueError`` for parts of another version."""
         of_words = (folder / WORDS_NOVELTY).exists()
         path = folder / (WORDS_NOVELTY if of_words else NOVELTY)
         try:

@@ -439,10 +439,7 @@ class ScoringQueue(Protocol):
 
 
 class AnswerService:
-    """Answers requests with one scorer.
-
-    Safe to use from several threads and event loops.
-    """
+    """Answers requests with one scorer; safe to use from several threads and event loops."""
 
     def __init__(self, decide: DecideService, queue: ScoringQueue, *, deadline_s: float) -> None:
         self._decide = decide

@@ -58,10 +58,7 @@ _SHORTEST_S = 0.001
 
 
 class Answerer(Protocol):
-    """A model that may answer a request under one name: a base model, or a call to a tuned one.
-
-    ``steelyard.serving.registry.HostedModel`` is one.
-    """
+    """A model, such as a ``HostedModel``, that may answer under one name: a base model, or a tuned one."""
 
     @property
     def name(self) -> str:

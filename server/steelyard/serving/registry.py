@@ -80,10 +80,7 @@ class WatchedQueue(ScoringQueue, Protocol):
 
 
 class ModelHealth:
-    """How the last calls of one model went, and where its passes go.
-
-    Safe to use from several threads.
-    """
+    """How the last calls of one model went, and where its passes go; thread-safe."""
 
     def __init__(
         self,
@@ -163,10 +160,7 @@ class ModelFacts:
 
 
 class HostedModel:
-    """One base model that answers here.
-
-    Safe to use from several threads.
-    """
+    """One base model that answers here; safe to use from several threads."""
 
     #: Whether it asks models in turn: none of its own, and none to fine-tune.
     is_route = False

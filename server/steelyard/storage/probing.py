@@ -16,10 +16,7 @@ WAIT_S = 1.0
 
 
 class StateProbe:
-    """Asks a state; for one event loop alone.
-
-    ``write`` writes something of which nothing stays.
-    """
+    """Asks a state, for one event loop alone; ``write`` writes something of which nothing stays."""
 
     def __init__(self, state: State, write: Callable[[Connection], None]) -> None:
         self._state, self._write = state, write

@@ -313,10 +313,7 @@ def parent_candidate(data: DecisionData, head: Head) -> Candidate:
 
 
 def list_candidates(data: DecisionData, parent: Head | None, seed: int) -> Sequence[Candidate]:
-    """Return the candidates that the data allows.
-
-    A parent's head that needs features which the data lack is left out.
-    """
+    """Return the candidates that the data allows, without a parent's head that needs other features."""
     candidates: list[Candidate] = []
     has_vectors = data.vectors is not None
     if has_vectors:

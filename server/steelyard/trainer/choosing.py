@@ -305,10 +305,7 @@ class _Judge:
         return [self._option(name, weighing, weights, rows, logs)]
 
     def stacked(self, option: Option, seed: int) -> Option:
-        """Return an option with a booster on top.
-
-        Where the first fold shows no gain, that fold is all that it is judged on.
-        """
+        """Return an option with a booster on top, judged on the first fold alone where that has no gain."""
         data, rows = self._data, option.rows
         # Features by the blend as it will serve: its few weights remember no row.
         blended = blend([member.logs[rows] for member in option.members], option.weights)

@@ -55,10 +55,7 @@ def fit_linear(
     bias_penalty: float = _BIAS_PENALTY,
     scale_penalty: float = SCALE_PENALTY,
 ) -> LinearFit:
-    """Fit by penalised likelihood, to targets of shape (n, n_outcomes).
-
-    ``offsets`` are logits of that shape; each is added times a scale that is learned too.
-    """
+    """Fit by penalised likelihood to targets, (n, n_outcomes), with ``offsets`` times learned scales."""
     n, n_features = features.shape
     n_outcomes = targets.shape[1]
     n_weights = n_features * n_outcomes

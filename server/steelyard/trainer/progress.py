@@ -67,10 +67,7 @@ class Reporter:
         learning_rate: float | None = None,
         message: str = "",
     ) -> None:
-        """Report where the program is, unless it has just reported.
-
-        ``loss`` is the step's training loss in nats; one that is not finite raises ``ValueError``.
-        """
+        """Report where the program is, unless it just has; ``ValueError`` for a loss that is not finite."""
         if loss is not None:
             if not math.isfinite(loss):
                 raise ValueError("The training loss is not finite; lower the learning rate.")

@@ -152,10 +152,7 @@ class TritonHost:
         return tuple(self._log)
 
     def start(self) -> None:
-        """Start it, and wait until it is ready.
-
-        May be called again after it ended: it then has the same ports.
-        """
+        """Start it, and wait until it is ready; again after it ended, with the same ports."""
         if self.is_running:
             return
         sweep_shared_memory()

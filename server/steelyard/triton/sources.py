@@ -62,10 +62,7 @@ def find_sources(
     engine: str | None = None,
     with_readers: bool = False,
 ) -> Exportable:
-    """Find the models that a Triton of these settings serves.
-
-    A reader is among them where it is named, or where all are asked for: the service runs its own.
-    """
+    """Find the models that a Triton of these settings serves; readers where named or asked for."""
     plan = Exportable()
     chosen = engine or settings.engine
     if chosen == HASHING:

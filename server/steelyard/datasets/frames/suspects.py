@@ -83,10 +83,7 @@ def find_suspects(
     scorer: str,
     progress: Callable[[int], None] = lambda _: None,
 ) -> SuspectTable:
-    """Compare every label with a prediction, and store the suspects beside the version.
-
-    It blocks, for as long as the contexts take to be embedded once.
-    """
+    """Compare every label with a prediction and store the suspects; it blocks while contexts are embedded."""
     n_done = 0
 
     def watched(texts: Sequence[str]) -> Vectors:

@@ -83,10 +83,7 @@ _NOT = {"might": "could not", "can": "cannot"}
 
 
 def both_ways(clause: Clause) -> tuple[str, str]:
-    """Return a clause as a statement and its negation, in this order.
-
-    Raise ``DeclinedError`` where no rule gives the negation.
-    """
+    """Return a clause as a statement and its negation; ``DeclinedError`` where no rule gives that."""
     rest = still_for_any_more(clause)
     if rest is not clause.rest:
         clause = replace(clause, rest=rest)

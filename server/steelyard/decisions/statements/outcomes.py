@@ -93,10 +93,7 @@ def _is_sentence(description: str) -> bool:
 
 
 def _subject_of(tokens: Tokens) -> Tokens:
-    """Return the noun that a question asks for, with its clause.
-
-    Raise ``DeclinedError`` where it is no question for one of several.
-    """
+    """Return the noun that a question asks for, with its clause; ``DeclinedError`` where it asks for none."""
     if len(tokens) > 1 and {"P", "H"} & classes_of(tokens[0]).keys() and tokens[1].word in _WHICH:
         return _behind(tokens[0], _subject_of(tokens[1:]))
     if not tokens or tokens[0].word not in _WHO | _WHICH:

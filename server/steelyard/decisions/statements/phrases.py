@@ -63,10 +63,7 @@ def _is_noun(classes: Mapping[str, float]) -> bool:
 
 
 def clause_of_phrase(tokens: Tokens) -> Clause:
-    """Return the clause in which an adjective, a noun or a verb alone is said of the text.
-
-    Raise ``DeclinedError`` where it is none of them for certain.
-    """
+    """Return the clause in which a phrase alone is said of the text; ``DeclinedError`` where it is unsure."""
     if tokens[0].word in INDEFINITE and tokens[1:]:
         if tokens[1].word == "else" or {"P", "H"} & classes_of(tokens[1]).keys():
             # "Anything about a refund" asks whether there is something.

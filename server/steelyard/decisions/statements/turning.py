@@ -93,10 +93,7 @@ def starts_asking(tokens: Sequence[Token]) -> bool:
 
 
 def clause_of_question(tokens: Tokens) -> Clause:
-    """Return the clause that a question asks about; it may stand behind a condition.
-
-    Raise ``DeclinedError`` where the end of its subject is not certain.
-    """
+    """Return the clause of a question, also behind a condition; ``DeclinedError`` for an unsure subject."""
     if starts_asking(tokens):
         return _clause_of_auxiliary(tokens)
     half = tokens[0].word.removesuffix("n't")

@@ -231,10 +231,7 @@ def measure_changes(
 
 
 def count_flips(before: RecordMeasures, after: RecordMeasures) -> wire.Flips:
-    """Count paired decisions by whether each model's top outcome is right.
-
-    Decisions whose rewards are all equal are in none of the counts.
-    """
+    """Count pairs by whether each model's top outcome is right; those of equal rewards do not count."""
     counted = after.counted[after.right]
     was, is_now = _is_right(before)[counted], _is_right(after)[counted]
     return wire.Flips(

@@ -41,10 +41,7 @@ class OutcomeTable:
 
 
 def outcome_table(records: Records, measures: RecordMeasures, rows: IndexArray) -> OutcomeTable:
-    """Lay out one or more records of one decision, with targets, by outcome.
-
-    Raises ``ValueError`` when they offer more than ``MAX_OUTCOMES`` outcomes together.
-    """
+    """Lay out records of one decision, with targets, by outcome: at most ``MAX_OUTCOMES`` together."""
     codes = records.outcome_codes[rows]
     names = outcome_names(records, rows)
     # Where every row offers its own, a table of all would be larger than the scored rows.

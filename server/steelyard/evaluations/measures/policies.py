@@ -184,10 +184,7 @@ def policy_cost_curve(
 def expected_cost(
     records: Records, decision_id: str, action_costs: Costs, *, path: Path
 ) -> Measure:
-    """Return the mean cost of the cheapest actions; refuses as ``acted_costs``.
-
-    Raises ``LookupError`` when no record is of that decision.
-    """
+    """Return the mean cost of the cheapest actions; refuses as ``acted_costs``, and for want of records."""
     rows = rows_of_decision(records, decision_id)
     acted = acted_costs(records, rows, action_costs, path=path)
     means = _Means(records.context_codes[rows], Bootstrap())

@@ -22,11 +22,7 @@ _NICENESS = 10
 
 
 class TrainerProcess:
-    """A running trainer.
-
-    It ends with this process: the pipe to its standard input closes then. Safe to use from several
-    threads.
-    """
+    """A running trainer, which ends with this process, as its standard input then closes; thread-safe."""
 
     def __init__(self, folder: Path) -> None:
         self._process = subprocess.Popen(  # noqa: S603  # our own module

@@ -103,10 +103,7 @@ class TuningRows:
         counted: bool = True,
         ahead: Manifest | None = None,
     ) -> NewRows:
-        """Return the new rows of a family's dataset since the family last trained.
-
-        ``ahead`` is a next version that is not there yet.
-        """
+        """Return a family's new rows since it last trained; ``ahead`` is a version that is not there yet."""
 
         def find(
             connection: Connection,

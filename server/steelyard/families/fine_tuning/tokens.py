@@ -39,10 +39,7 @@ Counts = NDArray[np.int32]
 
 
 class RowTokens:
-    """Counts the tokens of stored rows, and keeps the counts.
-
-    For one event loop at a time.
-    """
+    """Counts the tokens of stored rows, and keeps the counts; for one event loop at a time."""
 
     def __init__(self, store: FrameStore, *, wait_s: float = WAIT_S) -> None:
         self._store = store
@@ -52,10 +49,7 @@ class RowTokens:
         self._failed: dict[str, Exception] = {}
 
     async def of(self, parts: Sequence[Part], counter: TokenCounter) -> Counts:
-        """Return the input tokens of every row of some parts, one part after the other.
-
-        Of context and decisions, as usage counts them.
-        """
+        """Return the input tokens of context and decisions of every row, one part after the other."""
         missing = [self._start(part, counter) for part in parts]
         tasks = [task for task in missing if task is not None]
         if tasks:

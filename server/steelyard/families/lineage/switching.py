@@ -45,10 +45,7 @@ def switch_family(
     switch_off: Sequence[str] = (),
     served: references.Guard = UNSET,
 ) -> LineageChange:
-    """Switch a family on, so that it serves its latest model, or off.
-
-    Raise ``NotLoadedError`` when its latest model is to be loaded first.
-    """
+    """Switch a family on or off; ``NotLoadedError`` when its latest model is to be loaded first."""
     draft = LineageDraft(lineage, conditions)
     family = references.find_family(lineage, name)
     references.check_served(family, served)
@@ -88,10 +85,7 @@ def switch_model(
     switch_off: Sequence[str] = (),
     adapter: str | None = None,
 ) -> LineageChange:
-    """Switch a model's own switch on, so that calls to its number are answered, or off.
-
-    Raise ``NotLoadedError`` when it is to be loaded first.
-    """
+    """Switch a model's own switch on or off; ``NotLoadedError`` when it is to be loaded first."""
     draft = LineageDraft(lineage, conditions)
     model = references.find_ready_model(lineage, reference)
     references.check_adapter(model, adapter)

@@ -31,10 +31,7 @@ Logits = NDArray[np.float64]
 
 
 class Encoder:
-    """The encoder of a folder; raises ``InvalidSettingError`` where its files are not one's.
-
-    Safe to use from several threads at once.
-    """
+    """The encoder of a folder, thread-safe; ``InvalidSettingError`` where its files are not one's."""
 
     def __init__(self, facts: EncoderFacts, *, threads: int = 1) -> None:
         options = onnxruntime.SessionOptions()

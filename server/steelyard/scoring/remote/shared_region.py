@@ -31,10 +31,7 @@ _PREFIX = "steelyard-"
 
 
 class SharedRegion:
-    """One region, mapped here and by a server.
-
-    Raises ``OSError`` when there is no room, and the errors of ``register``.
-    """
+    """One region, mapped here and by a server; ``OSError`` for want of room, and errors of ``register``."""
 
     def __init__(self, size: int, register: Callable[[str, int], None]) -> None:
         self.size = -(-size // _STEP) * _STEP

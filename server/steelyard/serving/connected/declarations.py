@@ -60,10 +60,7 @@ def declared_in(settings: Settings) -> ModelsFile:
 
 
 class Declarations:
-    """The connected models and routes of a state, beside those that a home's file declares.
-
-    Safe to use from several threads and processes.
-    """
+    """The connected models and routes of a state, beside those of a home's file; thread-safe."""
 
     def __init__(self, state: State, home: Path) -> None:
         self._state, self._home = state, home
@@ -136,10 +133,7 @@ class Declarations:
         self._state.write_now(work)
 
     def read_in(self) -> Collection[str]:
-        """Write the entries of the home's file that are new or changed since it was last read in.
-
-        Returns the names in the file; none where it was read before.
-        """
+        """Write the new or changed entries of the home's file; return its names, none where it was read."""
         with self._lock:
             version = file_version(self._home)
             if version is None or version == self._file_version:

@@ -41,10 +41,7 @@ class ModelHosts:
         self._state.write_now(work)
 
     async def count(self, model: str) -> tuple[int, int] | None:
-        """Return how many hosts there are, and how many would answer as a model.
-
-        ``None`` where one host alone has the state.
-        """
+        """Return how many hosts there are, and would answer as a model; ``None`` where one alone has the state."""
         if not self._state.is_shared:
             return None
 

@@ -77,10 +77,7 @@ class _Waiting:
 
 
 class ConnectedQueue:
-    """Requests to one connected model, as many at once as it takes, accounts in turns.
-
-    Safe to use from several threads.
-    """
+    """Requests to one connected model, as many at once as it takes, accounts in turns; thread-safe."""
 
     #: One call that takes long holds up no other.
     running_call = None

@@ -31,8 +31,5 @@ class ModelWire(Protocol):
     async def score(
         self, request: RenderedRequest, post: Post
     ) -> Sequence[Probabilities | ScoredDecision]:
-        """Return the probabilities of every decision, in outcome order, or its score.
-
-        Raise ``UnusableAnswerError`` where the answer does not have the wire's form.
-        """
+        """Return every decision's probabilities, or its score; ``UnusableAnswerError`` for another form."""
         ...

@@ -11,10 +11,7 @@ from steelyard.serving.connected.declared import ConnectedModel
 async def write_text(
     name: str, model: ConnectedModel, engine: Any, messages: list[dict[str, str]], max_tokens: int
 ) -> str:
-    """Return a model's text after messages; ``engine`` takes its requests.
-
-    Raises as the engine does.
-    """
+    """Return a model's text after messages; ``engine`` takes its requests, and its errors are raised."""
     if model.wire == "gguf":
         return str(await engine.write(messages, max_tokens))
     body = {

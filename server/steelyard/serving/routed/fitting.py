@@ -75,10 +75,7 @@ def fit_thresholds(side: Side, bound: Bound) -> tuple[float, ...]:
 
 
 def frontier_thresholds(side: Side, most: int) -> list[tuple[float, ...]]:
-    """Return the thresholds that none are better than at their price, the most accurate first.
-
-    Of more than so many they are taken at even steps.
-    """
+    """Return thresholds that none beat at their price, the most accurate first, ``most`` at most."""
     _check_size(side)
     bound = Bound("accuracy", 0.0)
     options = sorted(

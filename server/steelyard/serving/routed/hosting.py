@@ -137,10 +137,7 @@ class RouteDecide(DecideService):
 
 
 class HostedRoute(HostedModel):
-    """A route, called by its name like a model.
-
-    Its price is that of all of its models; a request is charged for those that were asked.
-    """
+    """A route, called by its name like a model; the models that were asked are charged."""
 
     is_route = True
 
@@ -175,10 +172,7 @@ class HostedRoute(HostedModel):
 
 
 class RoutedModels:
-    """The connected models and the routes of a home, as its file says them now.
-
-    Safe to use from several threads.
-    """
+    """The connected models and the routes of a home, as its file says them now; thread-safe."""
 
     def __init__(self, own: Sequence[HostedModel], connected: ConnectedRegistry) -> None:
         self._own = tuple(own)

@@ -42,10 +42,7 @@ class HostedStep:
 
 
 class RouteQueue:
-    """Requests to a route: each waits in the queue of the model that is asked at the moment.
-
-    Safe to use from several threads.
-    """
+    """Requests to a route: each waits in the queue of the model that is asked now; thread-safe."""
 
     #: What hangs is an engine of one of its models.
     running_call = None
