@@ -79,8 +79,8 @@ class Room:
     jobs: tuple[JobKind, ...] = ()
     #: Each returns the files of one folder that a state names.
     files: tuple[Callable[[Connection], Iterable[NamedFile]], ...] = ()
-    #: Each returns a function that a server runs once an hour.
-    sweeps: tuple[Callable[..., Callable[[], object]], ...] = ()
+    #: Each is run by a server once an hour.
+    sweeps: tuple[Callable[..., object], ...] = ()
     #: Its columns that name stored decisions, which stay in the state for them.
     decisions: tuple[Column[Any], ...] = ()
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from steelyard.alarms import golden_checks, tables
 from steelyard.alarms.distances import Distances
 from steelyard.alarms.references import References
@@ -55,8 +53,8 @@ def _open(
     return watcher, golden, Alarms(house.state, house.writes, golden)
 
 
-def _sweep(watcher: Watcher) -> Callable[[], object]:
-    return watcher.sweep
+def _sweep(watcher: Watcher) -> None:
+    watcher.sweep()
 
 
 ROOM = Room(

@@ -82,7 +82,11 @@ def open_service(
             operations,
             retention_days=settings.retention_days,
             text_days=settings.text_days,
-            further=[house.open(sweep) for room in rooms.ROOMS for sweep in room.sweeps],
+            further=[
+                functools.partial(house.open, sweep)
+                for room in rooms.ROOMS
+                for sweep in room.sweeps
+            ],
         )
         house.close_at_end(sweeper)
         yield ApiServices.of(house)

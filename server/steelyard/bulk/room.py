@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from functools import partial
 
 from steelyard.bulk import store
 from steelyard.evaluations.models import EvaluatedModels
@@ -26,8 +24,8 @@ def _open_runs(house: House, models: EvaluatedModels, registry: ModelRegistry) -
     )
 
 
-def _sweep(house: House) -> Callable[[], object]:
-    return partial(store.sweep, house.state, house.frames("bulk"), time.time)
+def _sweep(house: House) -> None:
+    store.sweep(house.state, house.frames("bulk"), time.time)
 
 
 ROOM = Room(

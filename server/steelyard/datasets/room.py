@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from sqlalchemy import Connection
 
@@ -52,8 +52,8 @@ def _files(connection: Connection) -> Iterator[NamedFile]:
             yield NamedFile("datasets", sha256, needed_by, sizes.get(sha256))
 
 
-def _sweep(datasets: DatasetService) -> Callable[[], object]:
-    return datasets.sweep
+def _sweep(datasets: DatasetService) -> None:
+    datasets.sweep()
 
 
 ROOM = Room(

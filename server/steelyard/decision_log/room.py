@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 from steelyard.accounts.store_owner import sweep_owned
@@ -41,23 +40,24 @@ def _open_runs(house: House) -> Work:
         house.state,
         ArchiveFiles(house.frames("decision_log")),
         referring_columns=house.decisions,
-        sweep_files=_sweep(house),
+        sweep_files=partial(_sweep, house),
     )
 
 
-def _archive(house: House) -> Callable[[], object]:
+def _archive(house: House) -> None:
     settings = house.settings
     after_days = settings.archive_after_days
-    return Archiving(
+    archiving = Archiving(
         house.state,
         # A file never changes: a day moves once its texts are gone.
         after_days=after_days and max(after_days, settings.text_days),
         retention_days=settings.retention_days,
-    ).tick
+    )
+    archiving.tick()
 
 
-def _sweep(house: House) -> Callable[[], object]:
-    return partial(sweep_owned, house.state, house.frames("decision_log"), store.live_files)
+def _sweep(house: House) -> None:
+    sweep_owned(house.state, house.frames("decision_log"), store.live_files)
 
 
 ROOM = Room(

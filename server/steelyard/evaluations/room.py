@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-
 from steelyard.datasets.service import DatasetService
 from steelyard.decision_log.service import DecisionLog
 from steelyard.errors import errors_of
@@ -43,16 +40,11 @@ def _open(
 def _open_runs(house: House, datasets: DatasetService, models: EvaluatedModels) -> Work:
     from steelyard.evaluations.run import EvaluationRuns
 
-    return EvaluationRuns(
-        house.state,
-        house.frames("evaluations"),
-        datasets,
-        models,
-    )
+    return EvaluationRuns(house.state, house.frames("evaluations"), datasets, models)
 
 
-def _sweep(house: House) -> Callable[[], object]:
-    return partial(store.sweep_predictions, house.state, house.frames("evaluations"))
+def _sweep(house: House) -> None:
+    store.sweep_predictions(house.state, house.frames("evaluations"))
 
 
 ROOM = Room(

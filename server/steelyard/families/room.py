@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from steelyard.datasets.service import DatasetService
 from steelyard.errors import errors_of, families
 from steelyard.families import fine_tune_store
@@ -54,9 +52,8 @@ def _open_runs(
     )
 
 
-def _sweep(house: House, artifacts: ArtifactStore) -> Callable[[], object]:
-    frames = house.frames(FOLDER)
-    return FineTuneFiles(house.state, artifacts, frames, jobs_folder(house)).sweep
+def _sweep(house: House, artifacts: ArtifactStore) -> None:
+    FineTuneFiles(house.state, artifacts, house.frames(FOLDER), jobs_folder(house)).sweep()
 
 
 ROOM = Room(

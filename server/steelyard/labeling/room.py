@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-
 from steelyard.datasets.service import DatasetService
 from steelyard.errors import errors_of
 from steelyard.errors import labeling as errors
@@ -53,8 +50,8 @@ def _open_runs(house: House, models: EvaluatedModels) -> Work:
     return LabelingRuns(house.state, house.frames("labeling"), models)
 
 
-def _sweep(house: House) -> Callable[[], object]:
-    return partial(store.sweep_files, house.state, house.frames("labeling"))
+def _sweep(house: House) -> None:
+    store.sweep_files(house.state, house.frames("labeling"))
 
 
 ROOM = Room(

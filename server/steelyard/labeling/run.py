@@ -21,7 +21,7 @@ from threading import Event
 from typing import Any, ClassVar
 
 import msgspec
-from sqlalchemy import Connection, Row, Table
+from sqlalchemy import Row, Table
 
 from steelyard import errors
 from steelyard.asking.window import LOOK_S, RowResult, RowWindow
@@ -352,7 +352,7 @@ class LabelingRun(Run):
             return
         work = self._work
         sha256 = files.write_answers(work.store, answers)
-        is_ours = work.state.write_now(
+        work.write(
             lambda connection: rows.add_part(
                 connection,
                 self.job,
@@ -361,8 +361,6 @@ class LabelingRun(Run):
                 at=work.now(),
             )
         )
-        if not is_ours:
-            raise LostRunError
 
     def _finish(self, row: Row[Any]) -> None:
         """Summarize the answers, store them in order, and charge for them."""
@@ -380,8 +378,8 @@ class LabelingRun(Run):
             )
         sha256 = files.write_answers(work.store, answers, len(teachers))
 
-        def end(connection: Connection) -> None:
-            is_ours = rows.finish_run(
+        work.write(
+            lambda connection: rows.finish_run(
                 connection,
                 self.job,
                 at=work.now(),
@@ -391,10 +389,7 @@ class LabelingRun(Run):
                 summary=msgspec.json.encode(summary),
                 answers_sha256=sha256,
             )
-            if not is_ours:
-                raise LostRunError
-
-        work.state.write_now(end)
+        )
 
     def _sum_up(
         self, row: Row[Any], teachers: Sequence[JobTeacher], judgments: Sequence[Judgment]

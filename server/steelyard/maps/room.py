@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-
 from steelyard.datasets.service import DatasetService
 from steelyard.errors import errors_of
 from steelyard.errors import maps as errors
@@ -29,17 +26,12 @@ def _open(
 def _open_runs(house: House, datasets: DatasetService, registry: ModelRegistry) -> Work:
     from steelyard.maps.run import MapRuns
 
-    return MapRuns(
-        house.state,
-        house.frames("maps"),
-        datasets,
-        house.frames("datasets"),
-        registry,
-    )
+    frames = house.frames
+    return MapRuns(house.state, frames("maps"), datasets, frames("datasets"), registry)
 
 
-def _sweep(house: House) -> Callable[[], object]:
-    return partial(store.sweep_files, house.state, house.frames("maps"))
+def _sweep(house: House) -> None:
+    store.sweep_files(house.state, house.frames("maps"))
 
 
 ROOM = Room(

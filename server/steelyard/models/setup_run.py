@@ -109,10 +109,7 @@ class SetupRun(Run):
     def save(self, **values: Any) -> None:
         """Write columns of its row."""
         work = self._work
-        if not work.state.write_now(
-            lambda connection: SETUPS.save(connection, self.job, at=work.now(), **values)
-        ):
-            raise LostRunError
+        work.write(lambda connection: SETUPS.save(connection, self.job, at=work.now(), **values))
 
     def advance(self) -> bool:
         """Do all of it."""

@@ -28,7 +28,7 @@ from steelyard.decisions.wire import DecideResponse, DecisionResult
 from steelyard.evaluations.measures.records import UnmeasurableError
 from steelyard.evaluations.models import EvaluatedModels
 from steelyard.jobs.store import PendingJob
-from steelyard.jobs.work import LostRunError, Run, TableWork
+from steelyard.jobs.work import Run, TableWork
 from steelyard.ledger.money import to_usd
 from steelyard.named import store as rows
 from steelyard.named.cases import Case, cases_of_rows, cases_of_stored, without_trained_labels
@@ -244,21 +244,15 @@ class ComparisonRun(Run):
         return _progress(comparison, progress, answered, len(window))
 
     def _save(self, progress: ComparisonProgress) -> None:
-        encoded = msgspec.json.encode(progress)
-        is_ours = self._work.state.write_now(
+        values = {"progress": msgspec.json.encode(progress), "completed_contexts": progress.done}
+        self._work.write(
             lambda connection: rows.COMPARISONS.save(
-                connection,
-                self.job,
-                at=self._work.now(),
-                progress=encoded,
-                completed_contexts=progress.done,
+                connection, self.job, at=self._work.now(), **values
             )
         )
-        if not is_ours:
-            raise LostRunError
 
     def _finish(self, result: ComparisonResult) -> None:
-        is_ours = self._work.state.write_now(
+        self._work.write(
             lambda connection: rows.COMPARISONS.finish(
                 connection,
                 self.job,
@@ -268,8 +262,6 @@ class ComparisonRun(Run):
                 progress=None,
             )
         )
-        if not is_ours:
-            raise LostRunError
 
 
 def _progress_of(row: Row[Any]) -> ComparisonProgress:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from steelyard.errors import errors_of
 from steelyard.errors import people as errors
 from steelyard.people import operator_routes
@@ -13,8 +11,8 @@ from steelyard.people.session_service import Sessions
 from steelyard.room import Room
 
 
-def _sweep(sessions: Sessions) -> Callable[[], object]:
-    return sessions.sweep
+def _sweep(sessions: Sessions) -> None:
+    sessions.sweep()
 
 
 ROOM = Room(

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-
 from steelyard.accounts.rate_limits import TokenAllowance
 from steelyard.accounts.store_owner import sweep_owned
 from steelyard.errors import errors_of
@@ -58,10 +55,9 @@ def _open(
     return hosts, service
 
 
-def _sweep(house: House) -> Callable[[], object]:
-    if not house.state.is_shared:
-        return lambda: None
-    return partial(sweep_owned, house.state, house.frames("connected"), files_of_models)
+def _sweep(house: House) -> None:
+    if house.state.is_shared:
+        sweep_owned(house.state, house.frames("connected"), files_of_models)
 
 
 ROOM = Room(

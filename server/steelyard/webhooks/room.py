@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from functools import partial
 
 from steelyard.errors import errors_of
 from steelyard.errors import webhooks as errors
@@ -24,8 +22,8 @@ def _open(house: House) -> tuple[object, ...]:
     return (Webhooks(house.state, house.writes, allowed=allowed, wake=sender.wake),)
 
 
-def _sweep(house: House) -> Callable[[], object]:
-    return partial(sweep_deliveries, house.state, time.time)
+def _sweep(house: House) -> None:
+    sweep_deliveries(house.state, time.time)
 
 
 ROOM = Room(
