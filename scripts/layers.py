@@ -41,7 +41,7 @@ BELOW = (
     "storage",
     "exports | imports",
     "wire | tracing",
-    "settings | asking | http_clients | ids | version | caller | durable | memory | model_use | patience | recent | waiting",
+    "settings | asking | http_clients | ids | version | caller | durable | memory | model_use | patience | processes | recent | waiting",
     "errors",
 )
 #: Packages that meet the world everywhere; of all others some modules are pure.
@@ -53,6 +53,7 @@ WORLDLY = {
         "mcp",
         "memory",
         "operations",
+        "processes",
         "pytest_plugin",
         "room",
         "scoring",

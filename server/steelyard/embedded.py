@@ -24,6 +24,7 @@ from steelyard.app.bootstrap import open_service
 from steelyard.app.services import ApiServices
 from steelyard.client import Client, ClientOptions
 from steelyard.http.server import Stop, serve_app
+from steelyard.processes import bound_socket
 from steelyard.settings import InvalidSettingError, read_server_settings
 from steelyard.storage.home import make_home, sqlite_url
 
@@ -186,15 +187,11 @@ class _ServerThread:
 
 
 def _listen(port: int) -> socket.socket:
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((_LOOPBACK, port))
+        return bound_socket(_LOOPBACK, port)
     except OSError as error:
-        listener.close()
         if port == 0:
             raise
         raise OSError(
             error.errno, f"Port {port} cannot be taken ({error.strerror}); give another, or 0."
         ) from None
-    return listener

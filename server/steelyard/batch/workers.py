@@ -31,6 +31,7 @@ from steelyard.bulk.columns import with_answers
 from steelyard.decisions.kinds import Decision
 from steelyard.decisions.validation import read_request
 from steelyard.errors import EngineUnavailableError
+from steelyard.processes import count_processors
 
 #: Takes the number of a part that is kept, and how many rows it has.
 Note = Callable[[int, int], object]
@@ -51,8 +52,8 @@ class Workers:
 
     def settings(self) -> dict[str, Any]:
         """Return the settings of each: together they have a thread for every core."""
-        cores = len(os.sched_getaffinity(0))
-        return {"engine": self.engine, "threads": self.threads or max(1, cores // self.count)}
+        threads = self.threads or max(1, count_processors() // self.count)
+        return {"engine": self.engine, "threads": threads}
 
     def answer(
         self, parts: Iterable[WorkerPart], request: dict[str, Any], stored: Parts, note: Note

@@ -10,7 +10,6 @@ import json
 import os
 import platform
 import shutil
-import socket
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -22,6 +21,7 @@ from steelyard.cli.findings import CheckFinding, Status, fail, ok, warn
 from steelyard.cli.going_out import check_network
 from steelyard.cli.state_checkup import check_state, declared_for_checks
 from steelyard.errors import SteelyardError
+from steelyard.processes import bound_socket, count_processors, is_running
 from steelyard.settings import (
     InvalidSettingError,
     Settings,
@@ -131,10 +131,10 @@ def check_packages() -> Iterator[CheckFinding]:
 
 def check_threads(settings: Settings) -> Iterator[CheckFinding]:
     """Look at the cores, the engine's threads and OpenMP's settings."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    cores = count_processors()
     threads = settings.threads or "all cores"
     message = f"{cores} cores; engine threads: {threads}; workers: {settings.workers}"
-    if cores is not None and settings.threads * settings.workers > cores:
+    if settings.threads * settings.workers > cores:
         yield warn(
             "threads",
             message,
@@ -338,7 +338,7 @@ def check_leftovers(settings: Settings) -> Iterator[CheckFinding]:
     home = home_of(settings).absolute()
     address = _read_address(home)
     left = []
-    if address is not None and not _is_alive(address["pid"]):
+    if address is not None and not is_running(address["pid"]):
         left.append("serve.json")
     if home.is_dir():
         left += sorted(path.name for path in home.glob("*.partial"))
@@ -355,7 +355,7 @@ def check_leftovers(settings: Settings) -> Iterator[CheckFinding]:
 def check_server(settings: Settings, url: str | None = None) -> Iterator[CheckFinding]:
     """Ask a server how it is, or say that the port is free for one."""
     address = _read_address(home_of(settings).absolute())
-    if url is None and address is not None and _is_alive(address["pid"]):
+    if url is None and address is not None and is_running(address["pid"]):
         url = str(address["url"])
     if url is not None:
         yield from _ask(url, settings)
@@ -416,25 +416,12 @@ def _read_address(home: Path) -> dict[str, Any] | None:
     return address if fits else None
 
 
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
-
-
 def _obstacle_to_listening(host: str, port: int) -> OSError | None:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listener.bind((host, port))
-        except OSError as error:
-            return error
-        return None
+    try:
+        bound_socket(host, port).close()
+    except OSError as error:
+        return error
+    return None
 
 
 def _ask(url: str, settings: Settings) -> Iterator[CheckFinding]:

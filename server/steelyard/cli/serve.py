@@ -20,6 +20,7 @@ import click
 
 from steelyard.cli.failures import FAILED
 from steelyard.cli.options import ENGINE_SETTINGS, SERVER_SETTINGS, setting_options
+from steelyard.processes import bound_socket, count_processors, is_running
 from steelyard.settings import Settings
 from steelyard.version import __version__
 from steelyard.wire.hosts import is_loopback
@@ -190,11 +191,7 @@ def _metrics_folder() -> Iterator[Path]:
 
 def threads_of_worker(n_workers: int) -> int:
     """Return each worker's engine its share of the processors, and one at least."""
-    if hasattr(os, "sched_getaffinity"):
-        n_processors = len(os.sched_getaffinity(0))
-    else:  # macOS
-        n_processors = os.cpu_count() or 1
-    return max(1, n_processors // n_workers)
+    return max(1, count_processors() // n_workers)
 
 
 def listen_address(host: str, *, accounts: bool) -> str:
@@ -211,13 +208,9 @@ def listen_address(host: str, *, accounts: bool) -> str:
 
 def bind(address: str, port: int, flag: str = "--port") -> socket.socket:
     """Return a socket bound to the address, before any slow work begins."""
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listener.bind((address, port))
+        return bound_socket(address, port)
     except OSError as error:
-        listener.close()
         if error.errno == errno.EADDRINUSE:
             raise click.ClickException(
                 f"Port {port} of {address} is in use; give another {flag}, or 0 for a free one."
@@ -225,7 +218,6 @@ def bind(address: str, port: int, flag: str = "--port") -> socket.socket:
         raise click.ClickException(
             f"Cannot listen on {address} port {port}: {error.strerror}."
         ) from None
-    return listener
 
 
 def free_port(address: str, port: int) -> int:
@@ -291,10 +283,8 @@ def address_of_running(home: Path) -> str | None:
     with suppress(OSError, ValueError, KeyError, TypeError):
         known = json.loads((home / "serve.json").read_bytes())
         url, pid = urlsplit(known["url"]), int(known["pid"])
-        if pid == os.getpid():
+        if pid == os.getpid() or not is_running(pid):
             return None
-        with suppress(PermissionError):  # it is another user's
-            os.kill(pid, 0)
         # Another program may have its number since.
         socket.create_connection((url.hostname or "", url.port or 80), _LOOK_S).close()
         return str(known["url"])

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.durable import write_atomically
-from steelyard.serving.judge.process import default_threads
+from steelyard.processes import count_processors
 from steelyard.settings import Settings, home_of
 from steelyard.version import __version__
 from steelyard.wire.decoding import decode
@@ -146,7 +146,7 @@ def describe_machine() -> str:
     flags = processor_flags()
     instructions = " ".join(flag for flag in _INSTRUCTIONS if flag in flags) or "no list of these"
     versions = f"onnxruntime {version('onnxruntime')}, steelyard {__version__}"
-    return f"{name} ({instructions}), {default_threads()} cores, {versions}"
+    return f"{name} ({instructions}), {count_processors()} cores, {versions}"
 
 
 def processor_flags() -> frozenset[str]:
@@ -183,7 +183,7 @@ def measure() -> FittedEngine:
     from steelyard.scoring.assets import load_base_model
 
     int8, float32 = (_Measured(load_base_model(name, threads=1)) for name in (INT8, FLOAT32))
-    every = _Measured(load_base_model(INT8)) if default_threads() > 1 else int8
+    every = _Measured(load_base_model(INT8)) if count_processors() > 1 else int8
     sides = (int8, float32, every)
     try:
         difference = max(

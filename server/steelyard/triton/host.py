@@ -14,7 +14,6 @@ import itertools
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -30,6 +29,7 @@ import httpx
 
 from steelyard.errors import EngineUnavailableError
 from steelyard.http_clients import open_http
+from steelyard.processes import bound_socket
 from steelyard.scoring.remote.process_marks import is_left_behind, mark
 from steelyard.triton import launch
 from steelyard.triton.environment import Environment, Tell
@@ -375,11 +375,8 @@ def _free_ports(hosts: tuple[str, str, str], ports: tuple[int, int, int]) -> tup
     listeners = []
     try:
         for host, port in zip(hosts, ports, strict=True):
-            listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
-            listeners.append(listener)
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
-                listener.bind((host, port))
+                listeners.append(bound_socket(host, port))
             except OSError as error:
                 message = f"Triton cannot listen on {_address(host, port)}: {error.strerror}."
                 raise EngineUnavailableError(message) from error

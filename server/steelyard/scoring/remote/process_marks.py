@@ -11,6 +11,8 @@ import os
 import re
 from pathlib import Path
 
+from steelyard.processes import is_running
+
 _NAMESPACE, _BOOT = Path("/proc/self/ns/pid"), Path("/proc/sys/kernel/random/boot_id")
 _MARK = re.compile(r"([0-9a-f]{12})-(\d{1,9})-")
 _UNKNOWN = "0" * 12
@@ -26,13 +28,7 @@ def is_left_behind(name: str, prefix: str) -> bool:
     parts = _MARK.match(name.removeprefix(prefix)) if name.startswith(prefix) else None
     if parts is None or parts[1] == _UNKNOWN or parts[1] != _namespace():
         return False
-    try:
-        os.kill(int(parts[2]), 0)
-    except ProcessLookupError:
-        return True
-    except OSError:  # it is another user's
-        return False
-    return False
+    return not is_running(int(parts[2]))
 
 
 def _namespace() -> str:

@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from steelyard.processes import count_processors
 from steelyard.scoring.remote.process_marks import is_left_behind, mark
 from steelyard.serving.connected.breaker import RemoteFailureError
 from steelyard.settings import child_environment
@@ -76,7 +77,7 @@ class JudgeProcess:
             "file": self._options.file,
             "context_tokens": self._options.context_tokens,
             "slots": self._options.slots,
-            "threads": self._options.threads or default_threads(),
+            "threads": self._options.threads or count_processors(),
             "gpu_layers": self._options.gpu_layers,
             "socket": self.socket,
             "key": self.key,
@@ -143,10 +144,3 @@ def _remove_left_folders() -> None:
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         if is_left_behind(folder.name, _PREFIX):
             shutil.rmtree(folder, ignore_errors=True)
-
-
-def default_threads() -> int:
-    """Return as many threads as there are processors for this process."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
