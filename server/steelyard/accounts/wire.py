@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from steelyard.wire.queries import CursorPage
+from steelyard.wire.schemas import doc
 from steelyard.wire.storing import StoreSetting
 
 Usd = Annotated[str, Meta(pattern=r"^-?[0-9]+(\.[0-9]+)?\Z", description="Exact decimal text.")]
@@ -17,8 +18,8 @@ Scope = Literal["full", "inference", "read"]
 Role = Literal["owner", "developer", "billing"]
 StoreLimit = Annotated[
     StoreSetting,
-    Meta(
-        description="The most that is stored of answers, whatever a request says: `features` no text, "
+    doc(
+        "The most that is stored of answers, whatever a request says: `features` no text, "
         "`off` nothing; the strictest of account, key, named decision and server wins."
     ),
 ]
@@ -27,7 +28,7 @@ StoreLimit = Annotated[
 class AccountUser(Struct, frozen=True, kw_only=True):
     """An account, by its id and name."""
 
-    id: Annotated[str, Meta(description="The account's id.")]
+    id: Annotated[str, doc("The account's id.")]
     name: str
 
 
@@ -35,36 +36,33 @@ class WalletBalance(Struct, frozen=True, kw_only=True):
     """The money of an account."""
 
     currency: Literal["USD"] = "USD"
-    paid_usd: Annotated[Usd, Meta(description="Credit that was paid for, holds included.")]
+    paid_usd: Annotated[Usd, doc("Credit that was paid for, holds included.")]
     promotional_usd: Annotated[
-        Usd, Meta(description="Credit that was given, as for a referral; it is spent first.")
+        Usd, doc("Credit that was given, as for a referral; it is spent first.")
     ]
-    balance_usd: Annotated[Usd, Meta(description="Both together, holds included.")]
-    available_usd: Annotated[Usd, Meta(description="What may be spent now.")]
-    reserved_usd: Annotated[Usd, Meta(description="What work in progress holds.")]
+    balance_usd: Annotated[Usd, doc("Both together, holds included.")]
+    available_usd: Annotated[Usd, doc("What may be spent now.")]
+    reserved_usd: Annotated[Usd, doc("What work in progress holds.")]
     financial_shortfall_usd: Annotated[
-        Usd, Meta(description="What was spent beyond the credit; `0` where accounts are enabled.")
+        Usd, doc("What was spent beyond the credit; `0` where accounts are enabled.")
     ]
 
 
 class AccountSummary(Struct, frozen=True, kw_only=True):
     """An account's permissions and money."""
 
-    automatic_tier: Annotated[int, Meta(description="Tiers do not exist here: 0.")] = 0
+    automatic_tier: Annotated[int, doc("Tiers do not exist here: 0.")] = 0
     minimum_tier: int = 0
     tier: int = 0
     next_tier: dict[str, Any] | None = None
-    effective_limits: Annotated[
-        dict[str, int], Meta(description="Limits by name; 0 sets no bound on a rate.")
-    ]
+    effective_limits: Annotated[dict[str, int], doc("Limits by name; 0 sets no bound on a rate.")]
     user: AccountUser
-    accounts_enabled: Annotated[bool, Meta(description="Whether calls need an API key and credit.")]
+    accounts_enabled: Annotated[bool, doc("Whether calls need an API key and credit.")]
     waitlist: dict[str, Any] | None = None
     referrals: dict[str, Any] | None = None
     wallet: WalletBalance
     deletes_at: Annotated[
-        float | None,
-        Meta(description="When all of it is removed, where an owner asked for that."),
+        float | None, doc("When all of it is removed, where an owner asked for that.")
     ] = None
     store: StoreLimit = "on"
 
@@ -74,21 +72,17 @@ class ApiKey(Struct, frozen=True, kw_only=True):
 
     id: str
     name: str
-    prefix: Annotated[str, Meta(description="How the key begins; no secret.")]
+    prefix: Annotated[str, doc("How the key begins; no secret.")]
     created_at: float
-    last_used_at: Annotated[float | None, Meta(description="To the minute.")] = None
+    last_used_at: Annotated[float | None, doc("To the minute.")] = None
     revoked_at: float | None = None
-    expires_at: Annotated[float | None, Meta(description="When it ends by itself.")] = None
-    scope: Annotated[Scope, Meta(description="What it may call.")]
-    role: Annotated[Role, Meta(description="What the member was that made it.")] = "owner"
-    made_by: Annotated[
-        str | None, Meta(description="The member that made it; none where a command did.")
-    ] = None
-    monthly_cap_usd: Annotated[
-        Usd | None, Meta(description="The most that it may spend in a UTC month.")
-    ] = None
+    expires_at: Annotated[float | None, doc("When it ends by itself.")] = None
+    scope: Annotated[Scope, doc("What it may call.")]
+    role: Annotated[Role, doc("What the member was that made it.")] = "owner"
+    made_by: Annotated[str | None, doc("The member that made it; none where a command did.")] = None
+    monthly_cap_usd: Annotated[Usd | None, doc("The most that it may spend in a UTC month.")] = None
     month_spent_usd: Annotated[
-        Usd | None, Meta(description="What it spent this UTC month, where it has a cap.")
+        Usd | None, doc("What it spent this UTC month, where it has a cap.")
     ] = None
     store: StoreLimit = "on"
 

@@ -10,6 +10,7 @@ from steelyard.alarms.budget import FALSE_ALARMS, GoldenWatch, Watch
 from steelyard.alarms.golden_wire import GoldenRows, GoldenState
 from steelyard.wire.measures import Measure
 from steelyard.wire.queries import CursorPage, PageQuery
+from steelyard.wire.schemas import doc
 
 AlarmState = Literal["raised", "acknowledged", "cleared"]
 ReferenceKind = Literal["evaluation", "window"]
@@ -32,30 +33,28 @@ class PutAlarmRule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
     model: Annotated[
         _Model | None,
-        Meta(description="A family, base model or route; without one, every model of no own rule."),
+        doc("A family, base model or route; without one, every model of no own rule."),
     ] = None
     enabled: bool = True
-    watches: Annotated[list[Watch] | None, Meta(description="What is watched; all by default.")] = (
-        None
-    )
+    watches: Annotated[list[Watch] | None, doc("What is watched; all by default.")] = None
     false_alarms: Annotated[
         Annotated[float, Meta(ge=1e-6, le=0.2)],
-        Meta(
-            description="The chance that 10,000 decisions of a model that did not change raise an "
+        doc(
+            "The chance that 10,000 decisions of a model that did not change raise an "
             "alarm; the watches share it."
         ),
     ] = FALSE_ALARMS
     reference: Annotated[
         ChosenReference | None,
-        Meta(
-            description="By default the evaluation that a family's fine-tune made, else the first "
+        doc(
+            "By default the evaluation that a family's fine-tune made, else the first "
             "1,000 answers."
         ),
     ] = None
     golden: Annotated[
         GoldenRows | None,
-        Meta(
-            description="Rows that the model is asked on a clock, to see which answers move. `model` may "
+        doc(
+            "Rows that the model is asked on a clock, to see which answers move. `model` may "
             "then be `decision:NAME`, a named decision's production."
         ),
     ] = None
@@ -65,21 +64,20 @@ class RemoveRuleQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     """The model whose rule is removed."""
 
     model: Annotated[
-        _Model | None,
-        Meta(description="As in the rule; without one, the rule of every model of no own rule."),
+        _Model | None, doc("As in the rule; without one, the rule of every model of no own rule.")
     ] = None
 
 
 class AlarmRule(Struct, frozen=True, kw_only=True):
     """The metrics watched for a model, and their limits."""
 
-    model: Annotated[str | None, Meta(description="Null: of every model without a rule.")]
+    model: Annotated[str | None, doc("Null: of every model without a rule.")]
     enabled: bool
     watches: list[Watch]
     false_alarms: float
     reference: ChosenReference | None
     golden: GoldenRows | None = None
-    updated_at: Annotated[float | None, Meta(description="Null: as it is by default.")]
+    updated_at: Annotated[float | None, doc("Null: as it is by default.")]
 
 
 class AlarmReference(Struct, frozen=True, kw_only=True):
@@ -89,17 +87,17 @@ class AlarmReference(Struct, frozen=True, kw_only=True):
     evaluation_id: str | None = None
     since: float | None = None
     until: float | None = None
-    n: Annotated[int, Meta(description="Answers, or scored decisions, of all decisions.")] = 0
+    n: Annotated[int, doc("Answers, or scored decisions, of all decisions.")] = 0
 
 
 class WatchedModel(Struct, frozen=True, kw_only=True):
     """A model whose stored answers are counted."""
 
     model: str
-    version: Annotated[str | None, Meta(description="Of a family, its number that answered.")]
-    answers: Annotated[int, Meta(description="Counted since its reference was chosen.")]
+    version: Annotated[str | None, doc("Of a family, its number that answered.")]
+    answers: Annotated[int, doc("Counted since its reference was chosen.")]
     reference: Annotated[
-        AlarmReference | None, Meta(description="Null while its first 1,000 answers are gathered.")
+        AlarmReference | None, doc("Null while its first 1,000 answers are gathered.")
     ]
     looked_at: float
 
@@ -109,17 +107,14 @@ class AlarmRules(Struct, frozen=True, kw_only=True):
 
     data: list[AlarmRule]
     watched: list[WatchedModel]
-    golden: Annotated[
-        list[GoldenState], Meta(description="Rows that models are asked on a clock.")
-    ] = []
+    golden: Annotated[list[GoldenState], doc("Rows that models are asked on a clock.")] = []
 
 
 class AlarmsQuery(PageQuery, frozen=True, kw_only=True):
     """Which alarms, and which page of them."""
 
     state: Annotated[
-        list[AlarmState],
-        Meta(description="Those in one of these states; repeated, or separated by commas."),
+        list[AlarmState], doc("Those in one of these states; repeated, or separated by commas.")
     ] = []
     model: _Model | None = None
 
@@ -139,42 +134,40 @@ class AlarmEvidence(Struct, frozen=True, kw_only=True):
 
     figure: Annotated[
         str,
-        Meta(
-            description="`outcome:NAME`, `abstained`, `p_top`, `right`, `loss`, `gap`, `length`, "
+        doc(
+            "`outcome:NAME`, `abstained`, `p_top`, `right`, `loss`, `gap`, `length`, "
             "`new_words`, `distance`, `slow`, `failed`, `escalated`, or of golden rows `moved` and "
             "`stale`, in hours."
         ),
     ]
     estimate: Annotated[
         Measure,
-        Meta(
-            description="Its 95 % interval holds at all times at once; of contexts, whose figure is the "
+        doc(
+            "Its 95 % interval holds at all times at once; of contexts, whose figure is the "
             "median of a sample, that of this sample."
         ),
     ]
     reference: AlarmReference
     reference_value: float
     reference_low: Annotated[
-        float | None,
-        Meta(description="Where its 95 % interval begins; null of alarms of earlier versions."),
+        float | None, doc("Where its 95 % interval begins; null of alarms of earlier versions.")
     ] = None
     reference_high: float | None = None
     reference_n: int
     since: float
     until: float
     total_variation: Annotated[
-        Measure | None,
-        Meta(description="How far the outcomes' shares are from the reference's, 0 to 1."),
+        Measure | None, doc("How far the outcomes' shares are from the reference's, 0 to 1.")
     ] = None
     log_evidence: Annotated[
         float | None,
-        Meta(
-            description="Log of the odds won against the reference, or of one over the p-value of a "
+        doc(
+            "Log of the odds won against the reference, or of one over the p-value of a "
             "window's share, less what looking at several costs."
         ),
     ] = None
     log_threshold: float | None = None
-    p_value: Annotated[float | None, Meta(description="Of contexts, whose test it is.")] = None
+    p_value: Annotated[float | None, doc("Of contexts, whose test it is.")] = None
     decisions: DecisionsBehind
 
     @property
@@ -200,7 +193,7 @@ class Alarm(Struct, frozen=True, kw_only=True):
     message: str
     raised_at: float
     acknowledged_at: float | None
-    acknowledged_by: Annotated[str | None, Meta(description="The key; null without accounts.")]
+    acknowledged_by: Annotated[str | None, doc("The key; null without accounts.")]
     cleared_at: float | None
     cleared_reason: ClearedReason | None
     evidence: AlarmEvidence
@@ -214,7 +207,7 @@ class FeedbackSelection(Struct, frozen=True, kw_only=True):
     """Of whose decisions feedback came: where these are surer or less sure, it is no fair sample."""
 
     decisions: int
-    with_feedback: Annotated[Measure | None, Meta(description="Share of the decisions.")]
+    with_feedback: Annotated[Measure | None, doc("Share of the decisions.")]
     mean_p_top: float | None
     mean_p_top_with_feedback: float | None
 
@@ -225,8 +218,6 @@ class AlarmDetail(Struct, frozen=True, kw_only=True):
     alarm: Alarm
     now: Annotated[
         Measure | None,
-        Meta(description="Of the newest decisions, 500 at most; null where it is watched no more."),
+        doc("Of the newest decisions, 500 at most; null where it is watched no more."),
     ]
-    selection: Annotated[
-        FeedbackSelection | None, Meta(description="Of watches of feedback alone.")
-    ]
+    selection: Annotated[FeedbackSelection | None, doc("Of watches of feedback alone.")]

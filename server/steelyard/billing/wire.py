@@ -11,6 +11,7 @@ from msgspec import Meta, Struct
 
 from steelyard.billing.states import PurchaseState
 from steelyard.wire.queries import CursorPage, PageQuery
+from steelyard.wire.schemas import doc
 
 Usd = Annotated[str, Meta(pattern=r"^-?[0-9]+(\.[0-9]+)?\Z", description="Exact decimal text.")]
 #: An amount that a request names.
@@ -20,7 +21,7 @@ GivenUsd = Annotated[str, Meta(min_length=1, max_length=32)]
 class CreatePurchase(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """How much credit to buy."""
 
-    amount_usd: Annotated[GivenUsd, Meta(description="5 to 10000, in whole cents.")]
+    amount_usd: Annotated[GivenUsd, doc("5 to 10000, in whole cents.")]
 
 
 class Purchase(Struct, frozen=True, kw_only=True):
@@ -28,17 +29,17 @@ class Purchase(Struct, frozen=True, kw_only=True):
 
     id: str
     state: Annotated[
-        PurchaseState, Meta(description="Credit is there from `paid` on; `refunded` takes it back.")
+        PurchaseState, doc("Credit is there from `paid` on; `refunded` takes it back.")
     ]
     amount_usd: Usd
     provider: str
-    is_top_up: Annotated[bool, Meta(description="Whether the account bought by itself.")]
+    is_top_up: Annotated[bool, doc("Whether the account bought by itself.")]
     created_at: float
-    expires_at: Annotated[float, Meta(description="When it ends if nobody has paid.")]
+    expires_at: Annotated[float, doc("When it ends if nobody has paid.")]
     paid_at: float | None = None
-    ended_at: Annotated[
-        float | None, Meta(description="When it failed, expired, was refunded or disputed.")
-    ] = None
+    ended_at: Annotated[float | None, doc("When it failed, expired, was refunded or disputed.")] = (
+        None
+    )
 
 
 class NewPurchase(Struct, frozen=True, kw_only=True):
@@ -46,8 +47,7 @@ class NewPurchase(Struct, frozen=True, kw_only=True):
 
     purchase: Purchase
     checkout_url: Annotated[
-        str | None,
-        Meta(description="Page of the provider to pay at; without one, pay by bank transfer."),
+        str | None, doc("Page of the provider to pay at; without one, pay by bank transfer.")
     ] = None
 
 
@@ -60,7 +60,7 @@ class Transaction(Struct, frozen=True, kw_only=True):
 
     id: str
     operation_id: str
-    route: Annotated[str, Meta(description="What it was for: a route, or such as `purchase`.")]
+    route: Annotated[str, doc("What it was for: a route, or such as `purchase`.")]
     model: str
     book: str
     amount_usd: Usd
@@ -74,9 +74,9 @@ class TransactionPage(CursorPage[Transaction], frozen=True):
 class SetTopUp(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """When to buy by itself, and how much."""
 
-    threshold_usd: Annotated[GivenUsd, Meta(description="Buy when less than this is available.")]
-    amount_usd: Annotated[GivenUsd, Meta(description="How much to buy: 5 to 10000.")]
-    monthly_cap_usd: Annotated[GivenUsd, Meta(description="The most to buy in a UTC month.")]
+    threshold_usd: Annotated[GivenUsd, doc("Buy when less than this is available.")]
+    amount_usd: Annotated[GivenUsd, doc("How much to buy: 5 to 10000.")]
+    monthly_cap_usd: Annotated[GivenUsd, doc("The most to buy in a UTC month.")]
 
 
 class TopUp(Struct, frozen=True, kw_only=True):
@@ -85,16 +85,16 @@ class TopUp(Struct, frozen=True, kw_only=True):
     threshold_usd: Usd
     amount_usd: Usd
     monthly_cap_usd: Usd
-    is_on: Annotated[bool, Meta(description="False after three failures in a row; set it again.")]
+    is_on: Annotated[bool, doc("False after three failures in a row; set it again.")]
     failures: int
-    under_way: Annotated[str | None, Meta(description="The purchase that is not paid yet.")] = None
+    under_way: Annotated[str | None, doc("The purchase that is not paid yet.")] = None
     off_at: float | None = None
 
 
 class EndedTopUp(Struct, frozen=True, kw_only=True):
     """Automatic top-ups that were ended."""
 
-    ended: Annotated[bool, Meta(description="Whether there were any.")]
+    ended: Annotated[bool, doc("Whether there were any.")]
 
 
 class PaymentMethod(Struct, frozen=True, kw_only=True):
@@ -116,14 +116,14 @@ class Billing(Struct, frozen=True, kw_only=True):
 
     currency: Literal["USD"] = "USD"
     paid_usd: Usd
-    promotional_usd: Annotated[Usd, Meta(description="Credit that was given; spent first.")]
-    balance_usd: Annotated[Usd, Meta(description="Both together, holds included.")]
+    promotional_usd: Annotated[Usd, doc("Credit that was given; spent first.")]
+    balance_usd: Annotated[Usd, doc("Both together, holds included.")]
     available_usd: Usd
-    reserved_usd: Annotated[Usd, Meta(description="What work in progress holds.")]
-    pending_usd: Annotated[Usd, Meta(description="Purchases that nobody has paid yet.")]
+    reserved_usd: Annotated[Usd, doc("What work in progress holds.")]
+    pending_usd: Annotated[Usd, doc("Purchases that nobody has paid yet.")]
     spent_usd: Usd
     refunded_usd: Usd
-    provider: Annotated[str, Meta(description="Who takes payments: `manual` or `stripe`.")]
+    provider: Annotated[str, doc("Who takes payments: `manual` or `stripe`.")]
     top_up: TopUp | None
     payment_method: PaymentMethod | None
     tier: int = 0
@@ -134,8 +134,8 @@ class Referral(Struct, frozen=True, kw_only=True):
     """An account's own code, and its rewards."""
 
     code: str
-    referral_usd: Annotated[Usd, Meta(description="What both sides get; `0` where it is off.")]
-    redeemed: Annotated[int, Meta(description="Accounts that redeemed it.")]
+    referral_usd: Annotated[Usd, doc("What both sides get; `0` where it is off.")]
+    redeemed: Annotated[int, doc("Accounts that redeemed it.")]
     earned_usd: Usd
 
 
@@ -161,9 +161,9 @@ class ReceivedEvent(Struct, frozen=True, kw_only=True):
 class TransactionsQuery(PageQuery, frozen=True, kw_only=True):
     """Which page of the ledger, or all of it."""
 
-    format: Annotated[
-        Literal["json", "csv"], Meta(description="`csv` is the whole ledger, not a page.")
-    ] = "json"
+    format: Annotated[Literal["json", "csv"], doc("`csv` is the whole ledger, not a page.")] = (
+        "json"
+    )
 
 
 class ParkedNotice(Struct, frozen=True, kw_only=True):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import UNSET, Meta, Struct
+from msgspec import UNSET, Struct
 
 from steelyard.families.wire import Family, FamilyList
 from steelyard.models.wire import GONE, Model, ModelList
+from steelyard.wire.schemas import doc
 
 ChoiceKind = Literal["family", "base", "connected", "route", "number"]
 
@@ -24,17 +25,11 @@ _ORDER: dict[ChoiceKind, int] = {"family": 0, "base": 1, "connected": 2, "route"
 class ModelChoice(Struct, frozen=True, kw_only=True):
     """A name that a request may have as its model."""
 
-    name: Annotated[str, Meta(description="What a request names.")]
+    name: Annotated[str, doc("What a request names.")]
     kind: ChoiceKind
-    note: Annotated[
-        str, Meta(description="In a few words, such as `version 1 answers`; may be empty.")
-    ] = ""
-    reason: Annotated[
-        str | None, Meta(description="Why it cannot answer now; null where it can.")
-    ] = None
-    dataset_id: Annotated[str | None, Meta(description="The dataset that a family grows on.")] = (
-        None
-    )
+    note: Annotated[str, doc("In a few words, such as `version 1 answers`; may be empty.")] = ""
+    reason: Annotated[str | None, doc("Why it cannot answer now; null where it can.")] = None
+    dataset_id: Annotated[str | None, doc("The dataset that a family grows on.")] = None
 
     @property
     def label(self) -> str:

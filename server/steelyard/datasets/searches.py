@@ -25,6 +25,7 @@ from steelyard.datasets.wire import (
 )
 from steelyard.wire.decoding import convert
 from steelyard.wire.payloads import open_payload
+from steelyard.wire.schemas import doc
 from steelyard.wire.violations import BODY, Violations
 
 _Text = Annotated[str, Meta(min_length=1, max_length=256)]
@@ -33,12 +34,10 @@ _Text = Annotated[str, Meta(min_length=1, max_length=256)]
 class SearchRows(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Which rows, in which order."""
 
-    where: Annotated[Filter | None, Meta(description="All rows when left out.")] = None
-    text: Annotated[
-        _Text | None, Meta(description="Rows with all of its words in the context alone.")
-    ] = None
-    order: Annotated[Sort | None, Meta(description="That of the dataset when left out.")] = None
-    facets: Annotated[bool, Meta(description="Count how the rows found spread, too.")] = False
+    where: Annotated[Filter | None, doc("All rows when left out.")] = None
+    text: Annotated[_Text | None, doc("Rows with all of its words in the context alone.")] = None
+    order: Annotated[Sort | None, doc("That of the dataset when left out.")] = None
+    facets: Annotated[bool, doc("Count how the rows found spread, too.")] = False
     partition: Partition = "all"
     version: Version | None = None
     offset: Offset = 0
@@ -55,7 +54,7 @@ class FoundRows(Struct, frozen=True, kw_only=True):
 
     data: list[Example]
     indexes: Annotated[
-        list[int], Meta(description="Of the rows of `data`: their places in the dataset, from 0.")
+        list[int], doc("Of the rows of `data`: their places in the dataset, from 0.")
     ]
     total: int
     offset: int
@@ -68,10 +67,8 @@ class FoundRows(Struct, frozen=True, kw_only=True):
 class SimilarRows(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The query of a similarity search: a row of the dataset, or any context; one of the two."""
 
-    row: Annotated[Offset | None, Meta(description="A row's place in the dataset, from 0.")] = None
-    context: Annotated[
-        str | dict[str, Any] | list[Any] | None, Meta(description="Text, or JSON.")
-    ] = None
+    row: Annotated[Offset | None, doc("A row's place in the dataset, from 0.")] = None
+    context: Annotated[str | dict[str, Any] | list[Any] | None, doc("Text, or JSON.")] = None
     partition: Partition = "all"
     version: Version | None = None
     limit: Annotated[int, Meta(ge=1, le=100)] = 10
@@ -96,12 +93,10 @@ class Relabelled(Struct, frozen=True, kw_only=True):
     """Contexts that got a row which expects another outcome than an older row of theirs."""
 
     decision: str
-    before: Annotated[str, Meta(description="The outcome that older rows expect.")]
-    after: Annotated[str, Meta(description="The outcome that added rows expect.")]
+    before: Annotated[str, doc("The outcome that older rows expect.")]
+    after: Annotated[str, doc("The outcome that added rows expect.")]
     contexts: int
-    both: Annotated[
-        int, Meta(description="Contexts of these whose older row stays beside the new one.")
-    ] = 0
+    both: Annotated[int, doc("Contexts of these whose older row stays beside the new one.")] = 0
 
 
 class VersionDiff(Struct, frozen=True, kw_only=True, rename={"from_": "from"}):
@@ -112,17 +107,14 @@ class VersionDiff(Struct, frozen=True, kw_only=True, rename={"from_": "from"}):
 
     from_: int
     to: int
-    rows: Annotated[int, Meta(description="Rows added.")]
-    removed: Annotated[int, Meta(description="Rows of the older one that are gone.")]
-    first: Annotated[
-        int | None, Meta(description="Index of the first of them; the others follow it.")
-    ]
-    contexts: Annotated[int, Meta(description="Contexts added.")]
-    sides: Annotated[dict[str, int], Meta(description="Side to rows added.")]
-    asked: Annotated[dict[str, int], Meta(description="Decision to rows added that ask it.")]
+    rows: Annotated[int, doc("Rows added.")]
+    removed: Annotated[int, doc("Rows of the older one that are gone.")]
+    first: Annotated[int | None, doc("Index of the first of them; the others follow it.")]
+    contexts: Annotated[int, doc("Contexts added.")]
+    sides: Annotated[dict[str, int], doc("Side to rows added.")]
+    asked: Annotated[dict[str, int], doc("Decision to rows added that ask it.")]
     expected: Annotated[
-        dict[str, dict[str, int]],
-        Meta(description="Decision to outcome to rows added that expect it most."),
+        dict[str, dict[str, int]], doc("Decision to outcome to rows added that expect it most.")
     ]
     relabelled: list[Relabelled]
 

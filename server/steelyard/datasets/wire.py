@@ -32,7 +32,7 @@ from steelyard.wire.queries import (
     ExportedAs,
     PageQuery,
 )
-from steelyard.wire.schemas import SINGLE_LINE
+from steelyard.wire.schemas import SINGLE_LINE, doc
 from steelyard.wire.shown import Framed, Shown
 
 #: The two sides of a dataset; a context is on one of them for ever.
@@ -70,12 +70,10 @@ class RowDecisionInput(Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         "rewards": "Rewards belong to the row, beside its decisions",
     }
 
-    id: Annotated[Name, Meta(description="Unique in the row; not blank.")]
+    id: Annotated[Name, doc("Unique in the row; not blank.")]
     question: QuestionInput
     kind: Kind | None = None
-    outcomes: Annotated[
-        Any, Meta(description="In the forms that a decide request takes for the kind.")
-    ] = None
+    outcomes: Annotated[Any, doc("In the forms that a decide request takes for the kind.")] = None
     rubric: Rubric = None
     guideline: Guideline = None
     weights: dict[str, Annotated[float, Meta(gt=0)]] | None = None
@@ -98,14 +96,14 @@ class RowInput(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     images: Images | None = None
     targets: Annotated[
         dict[str, Any] | None,
-        Meta(
-            description="Decision id to the right outcome's name, or to an object from outcome to "
+        doc(
+            "Decision id to the right outcome's name, or to an object from outcome to "
             "probability; probabilities sum to 1."
         ),
     ] = None
     rewards: Annotated[
         dict[str, Any] | None,
-        Meta(description="Decision id to an object from every outcome to a finite number."),
+        doc("Decision id to an object from every outcome to a finite number."),
     ] = None
     model: Name | None = None
     fallback: Literal["auto", "none"] | None = None
@@ -118,18 +116,17 @@ class RowInput(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 class CreateDataset(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A new dataset: ``examples``, whose sides the server picks, or the sides by name."""
 
-    name: Annotated[DatasetName, Meta(description="Not blank.")]
+    name: Annotated[DatasetName, doc("Not blank.")]
     examples: Annotated[
-        list[RowInput] | None, Meta(description="Rows whose sides are picked; not with a side.")
+        list[RowInput] | None, doc("Rows whose sides are picked; not with a side.")
     ] = None
-    training: Annotated[list[RowInput] | None, Meta(description="Rows for training.")] = None
-    evaluation: Annotated[list[RowInput] | None, Meta(description="Rows for evaluation.")] = None
+    training: Annotated[list[RowInput] | None, doc("Rows for training.")] = None
+    evaluation: Annotated[list[RowInput] | None, doc("Rows for evaluation.")] = None
     evaluation_fraction: Annotated[
-        Fraction | None,
-        Meta(description="Share of the contexts of `examples` put aside; 0.2 when left out."),
+        Fraction | None, doc("Share of the contexts of `examples` put aside; 0.2 when left out.")
     ] = None
     max_price_usd: Annotated[
-        str | None, Meta(description="Refuse with `price_changed` when a day of storage is dearer.")
+        str | None, doc("Refuse with `price_changed` when a day of storage is dearer.")
     ] = None
 
 
@@ -145,12 +142,12 @@ class AddRows(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     evaluation: list[RowInput] | None = None
     evaluation_fraction: Annotated[
         Fraction | None,
-        Meta(description="Share of the new contexts of `examples` put aside; 0.2 when left out."),
+        doc("Share of the new contexts of `examples` put aside; 0.2 when left out."),
     ] = None
     max_price_usd: str | None = None
     family: Annotated[
         Annotated[str, Meta(min_length=1, max_length=64)] | None,
-        Meta(description="The family from whose page the rows come; it grows on this dataset."),
+        doc("The family from whose page the rows come; it grows on this dataset."),
     ] = None
 
 
@@ -220,27 +217,25 @@ class LabelingLineage(Struct, frozen=True, kw_only=True):
 class DecisionReadiness(Struct, frozen=True, kw_only=True):
     """Whether prompt tuning can tune a decision of the training rows."""
 
-    decision: Annotated[Any, Meta(description="As the rows word it most often.")]
-    outcomes: Annotated[list[str], Meta(description="Names in order.")]
-    rows: Annotated[int, Meta(description="Training rows that ask it.")]
-    labels: Annotated[
-        dict[str, int], Meta(description="Outcome to the training rows that expect it.")
-    ]
-    reason: Annotated[ReadinessReason | None, Meta(description="Null when it can be tuned.")]
+    decision: Annotated[Any, doc("As the rows word it most often.")]
+    outcomes: Annotated[list[str], doc("Names in order.")]
+    rows: Annotated[int, doc("Training rows that ask it.")]
+    labels: Annotated[dict[str, int], doc("Outcome to the training rows that expect it.")]
+    reason: Annotated[ReadinessReason | None, doc("Null when it can be tuned.")]
 
 
 class PromptTuningReadiness(Struct, frozen=True, kw_only=True):
     """The decisions that prompt tuning can tune: tunable ones first, then the most frequent."""
 
     decisions: list[DecisionReadiness]
-    unlisted: Annotated[int, Meta(description="Decisions that did not fit in the list.")]
+    unlisted: Annotated[int, doc("Decisions that did not fit in the list.")]
 
 
 class DatasetWarning(Struct, frozen=True, kw_only=True):
     """A warning about the rows of a version, which are stored all the same."""
 
-    code: Annotated[str, Meta(description="`several_labels` or `near_copies`.")]
-    message: Annotated[str, Meta(description="What was found, and what to do.")]
+    code: Annotated[str, doc("`several_labels` or `near_copies`.")]
+    message: Annotated[str, doc("What was found, and what to do.")]
 
 
 class Dataset(Shown, Struct, frozen=True, kw_only=True):
@@ -267,24 +262,20 @@ class Dataset(Shown, Struct, frozen=True, kw_only=True):
     labels_to_check: int | UnsetType = UNSET
     warnings: Annotated[
         list[DatasetWarning] | UnsetType,
-        Meta(description="About the rows of the latest version; left out when there are none."),
+        doc("About the rows of the latest version; left out when there are none."),
     ] = UNSET
 
 
 class DatasetCheck(Struct, frozen=True, kw_only=True):
     """The rows a request would make, and their problems; nothing is stored."""
 
-    rows: Annotated[int, Meta(description="Rows without anything wrong.")]
-    lines: Annotated[int, Meta(description="Rows looked at.")]
-    method: Annotated[Method | None, Meta(description="Null when no row was valid.")]
-    problems: Annotated[int, Meta(description="How many problems were found.")]
-    code: Annotated[
-        str | None, Meta(description="What an upload would be refused with; null when nothing.")
-    ]
+    rows: Annotated[int, doc("Rows without anything wrong.")]
+    lines: Annotated[int, doc("Rows looked at.")]
+    method: Annotated[Method | None, doc("Null when no row was valid.")]
+    problems: Annotated[int, doc("How many problems were found.")]
+    code: Annotated[str | None, doc("What an upload would be refused with; null when nothing.")]
     message: str | None
-    details: Annotated[
-        list[dict[str, Any]], Meta(description="The first hundred problems, as in an error.")
-    ]
+    details: Annotated[list[dict[str, Any]], doc("The first hundred problems, as in an error.")]
 
 
 class DatasetPage(CursorPage[Dataset], Shown, frozen=True):
@@ -341,8 +332,8 @@ class RowPage(Framed, Struct, frozen=True, kw_only=True):
 class LabelToCheck(Struct, frozen=True, kw_only=True):
     """A label that prompt tuning doubted."""
 
-    row: Annotated[str, Meta(description="`r65` is the row of index 65, from 0.")]
-    line: Annotated[int, Meta(description="Its line in the training download, from 1.")]
+    row: Annotated[str, doc("`r65` is the row of index 65, from 0.")]
+    line: Annotated[int, doc("Its line in the training download, from 1.")]
     decision: str
     reason: str
     jobs: list[str]
@@ -360,8 +351,8 @@ class LabelsToCheck(Struct, frozen=True, kw_only=True):
 Version = Annotated[int, Meta(ge=1, le=MAX_NUMBER)]
 Offset = Annotated[int, Meta(ge=0, le=MAX_NUMBER)]
 RowsLimit = Annotated[int, Meta(ge=1, le=MAX_PAGE_ROWS)]
-_OF_VERSION = Meta(description="A version; the latest by default.")
-_OF_PARTITION = Meta(description="One side, or all rows.")
+_OF_VERSION = doc("A version; the latest by default.")
+_OF_PARTITION = doc("One side, or all rows.")
 
 
 class CreateQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -383,7 +374,7 @@ class AddRowsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 class DatasetsQuery(PageQuery, frozen=True, kw_only=True):
     """Which page of the account's datasets."""
 
-    archived: Annotated[bool, Meta(description="Archived datasets instead of the others.")] = False
+    archived: Annotated[bool, doc("Archived datasets instead of the others.")] = False
 
 
 class VersionQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -396,8 +387,8 @@ class VersionQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 class RowsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Which page of a dataset's rows."""
 
-    offset: Annotated[Offset, Meta(description="Rows before the page.")] = 0
-    limit: Annotated[RowsLimit, Meta(description="Rows of the page.")] = DEFAULT_PAGE_ROWS
+    offset: Annotated[Offset, doc("Rows before the page.")] = 0
+    limit: Annotated[RowsLimit, doc("Rows of the page.")] = DEFAULT_PAGE_ROWS
     partition: Annotated[Partition, _OF_PARTITION] = "all"
     version: Annotated[Version | None, _OF_VERSION] = None
 
@@ -415,7 +406,5 @@ class DiffQuery(
 ):
     """Which two versions."""
 
-    from_: Annotated[
-        Version | None, Meta(description="The older one; the one before `to` by default.")
-    ] = None
-    to: Annotated[Version | None, Meta(description="The newer one; the latest by default.")] = None
+    from_: Annotated[Version | None, doc("The older one; the one before `to` by default.")] = None
+    to: Annotated[Version | None, doc("The newer one; the latest by default.")] = None

@@ -20,6 +20,7 @@ from steelyard.wire.queries import (
     NextCursor,
     PageSize,
 )
+from steelyard.wire.schemas import doc
 
 #: The most buckets of a summary.
 MAX_BUCKETS = 1440
@@ -34,19 +35,15 @@ Share = Annotated[float, Meta(ge=0, le=1)]
 Text = Annotated[str, Meta(min_length=1, max_length=128)]
 FeedbackBy = Annotated[
     Origin | None,
-    Meta(
-        description="Only feedback of this origin; without it all feedback but that of clicks and "
-        "models."
-    ),
+    doc("Only feedback of this origin; without it all feedback but that of clicks and models."),
 ]
 
 
 ModelFilter = Annotated[
-    Text | None, Meta(description="Answered under this name, or by the model of this number.")
+    Text | None, doc("Answered under this name, or by the model of this number.")
 ]
 NamedFilter = Annotated[
-    Text | None,
-    Meta(description="Of this named decision, or of this version of it, `support_triage@7`."),
+    Text | None, doc("Of this named decision, or of this version of it, `support_triage@7`.")
 ]
 
 
@@ -68,33 +65,27 @@ class DecisionLogFilter(Struct, frozen=True, forbid_unknown_fields=True, kw_only
     decision of an answer: the one named by ``decision``, or any.
     """
 
-    since: Annotated[Time | None, Meta(description="Answered at this time or later.")] = None
-    until: Annotated[Time | None, Meta(description="Answered before this time.")] = None
+    since: Annotated[Time | None, doc("Answered at this time or later.")] = None
+    until: Annotated[Time | None, doc("Answered before this time.")] = None
     model: ModelFilter = None
-    key: Annotated[Text | None, Meta(description="Asked for with the API key of this id.")] = None
+    key: Annotated[Text | None, doc("Asked for with the API key of this id.")] = None
     named: NamedFilter = None
-    decision: Annotated[
-        Text | None, Meta(description="Only answers that have a decision of this id.")
-    ] = None
+    decision: Annotated[Text | None, doc("Only answers that have a decision of this id.")] = None
     has_feedback: Annotated[
-        bool | None, Meta(description="Only those with, or only those without feedback.")
+        bool | None, doc("Only those with, or only those without feedback.")
     ] = None
     abstained: Annotated[
-        bool | None, Meta(description="Only those that abstained, or only those that did not.")
+        bool | None, doc("Only those that abstained, or only those that did not.")
     ] = None
     wrong: Annotated[
         bool | None,
-        Meta(
-            description="Of those with feedback, only the ones whose top outcome did not come true; "
+        doc(
+            "Of those with feedback, only the ones whose top outcome did not come true; "
             "with false, only the ones whose did."
         ),
     ] = None
-    p_from: Annotated[
-        Share | None, Meta(description="Only those whose top probability is above this.")
-    ] = None
-    p_to: Annotated[
-        Share | None, Meta(description="Only those whose top probability is not above this.")
-    ] = None
+    p_from: Annotated[Share | None, doc("Only those whose top probability is above this.")] = None
+    p_to: Annotated[Share | None, doc("Only those whose top probability is not above this.")] = None
     by: FeedbackBy = None
 
 
@@ -103,20 +94,19 @@ class DecisionLogQuery(DecisionLogFilter, frozen=True, forbid_unknown_fields=Tru
 
     order: Annotated[
         Literal["newest", "chance", "strata"],
-        Meta(
-            description="`chance`: in an order that is random and stays. Whoever checks answers from "
+        doc(
+            "`chance`: in an order that is random and stays. Whoever checks answers from "
             "its beginning on checks a fair sample, of which `true_share` of a series is made. One "
             "page, of the first 2,000. `strata`: the same in turn of four strata of the probability of "
             "`outcome` of `decision`, so that rare ones are among the first; of the first 20,000."
         ),
     ] = "newest"
     outcome: Annotated[
-        Text | None,
-        Meta(description="With the order `strata`: the outcome whose probability counts."),
+        Text | None, doc("With the order `strata`: the outcome whose probability counts.")
     ] = None
-    limit: Annotated[
-        PageSize, Meta(description="The most answers of a page; it may have fewer, and go on.")
-    ] = MAX_PAGE
+    limit: Annotated[PageSize, doc("The most answers of a page; it may have fewer, and go on.")] = (
+        MAX_PAGE
+    )
     cursor: NextCursor = None
 
 
@@ -136,9 +126,7 @@ class LoggedResult(Struct, frozen=True, kw_only=True):
     p_top: float
     action: str
     abstained: bool
-    feedback: Annotated[
-        ObservedOutcome | None, Meta(description="What came true; null while nobody has told.")
-    ]
+    feedback: Annotated[ObservedOutcome | None, doc("What came true; null while nobody has told.")]
 
 
 class LoggedDecision(Struct, frozen=True, kw_only=True):
@@ -147,13 +135,13 @@ class LoggedDecision(Struct, frozen=True, kw_only=True):
     id: str
     created_at: float
     model: str
-    version: Annotated[str | None, Meta(description="Where a family answered, its model that did.")]
+    version: Annotated[str | None, doc("Where a family answered, its model that did.")]
     total_ms: Annotated[
-        float | None, Meta(description="Server time of the answer; null for those of old servers.")
+        float | None, doc("Server time of the answer; null for those of old servers.")
     ]
-    decisions: Annotated[dict[str, LoggedResult], Meta(description="By decision id.")]
+    decisions: Annotated[dict[str, LoggedResult], doc("By decision id.")]
     text: Annotated[
-        str, Meta(description="The beginning of the context; of one that is no text, of its JSON.")
+        str, doc("The beginning of the context; of one that is no text, of its JSON.")
     ] = ""
 
 
@@ -165,7 +153,7 @@ class FeedbackReport(Struct, frozen=True, kw_only=True):
     """Feedback that says where it came from."""
 
     by: Origin
-    who: Annotated[str | None, Meta(description="Who was named, or else the key or user id.")]
+    who: Annotated[str | None, doc("Who was named, or else the key or user id.")]
     outcome: ObservedOutcome
 
 
@@ -174,36 +162,34 @@ class StoredAnswer(Struct, frozen=True, kw_only=True):
 
     id: str
     created_at: float
-    expires_at: Annotated[float, Meta(description="When it is removed, and takes no feedback.")]
+    expires_at: Annotated[float, doc("When it is removed, and takes no feedback.")]
     model: str
     version: str | None
     total_ms: float | None
     request: Annotated[
         dict[str, Any],
-        Meta(
-            description="`context`, `decisions` as a dataset has them, and `temperature` and `fields` if "
+        doc(
+            "`context`, `decisions` as a dataset has them, and `temperature` and `fields` if "
             "given. Where no text is stored, `text` in place of `context`: its `sha256`, `characters` and "
             "`language`; of `fields` the numbers, true and false stay."
         ),
     ]
-    results: Annotated[dict[str, DecisionResult], Meta(description="By decision id.")]
+    results: Annotated[dict[str, DecisionResult], doc("By decision id.")]
     metadata: dict[str, Any]
-    named: Annotated[
-        NamedUse | UnsetType, Meta(description="Where the request named a decision.")
-    ] = UNSET
-    rule: Annotated[
-        RuleResult | UnsetType, Meta(description="The action of its rules, where it has some.")
-    ] = UNSET
+    named: Annotated[NamedUse | UnsetType, doc("Where the request named a decision.")] = UNSET
+    rule: Annotated[RuleResult | UnsetType, doc("The action of its rules, where it has some.")] = (
+        UNSET
+    )
     feedback: Annotated[
         dict[str, ObservedOutcome],
-        Meta(
-            description="By decision id; those nobody told of are left out, and so are reports of "
+        doc(
+            "By decision id; those nobody told of are left out, and so are reports of "
             "clicks and models."
         ),
     ]
     feedback_by: Annotated[
         dict[str, FeedbackReport] | UnsetType,
-        Meta(description="Every report that says where it came from; absent without any."),
+        doc("Every report that says where it came from; absent without any."),
     ] = UNSET
 
 
@@ -211,23 +197,23 @@ class DecisionSummaryQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_o
     """Which stored answers are summed up."""
 
     since: Annotated[
-        Time | None, Meta(description="Answered at this time or later; an hour before `until`.")
+        Time | None, doc("Answered at this time or later; an hour before `until`.")
     ] = None
-    until: Annotated[Time | None, Meta(description="Answered before this time; now.")] = None
+    until: Annotated[Time | None, doc("Answered before this time; now.")] = None
     bucket_s: Annotated[
         Annotated[int, Meta(ge=1, le=86_400)],
-        Meta(description="Seconds of a bucket; the window has at most 1,440 of them."),
+        doc("Seconds of a bucket; the window has at most 1,440 of them."),
     ] = 60
     model: ModelFilter = None
     named: NamedFilter = None
-    decision: Annotated[Text | None, Meta(description="Only decisions of this id.")] = None
+    decision: Annotated[Text | None, doc("Only decisions of this id.")] = None
     by: FeedbackBy = None
 
 
 class DecisionBucket(Struct, frozen=True, kw_only=True):
     """The decisions of a stretch of time; the first and the last may reach out of the window."""
 
-    start: Annotated[float, Meta(description="Unix seconds; a whole number of buckets.")]
+    start: Annotated[float, doc("Unix seconds; a whole number of buckets.")]
     answers: int
     decisions: int
     abstained: int
@@ -242,8 +228,7 @@ class TopProbabilityRow(Struct, frozen=True, kw_only=True):
     n: int
     with_feedback: int
     wrong: Annotated[
-        int,
-        Meta(description="Of those with feedback, the ones whose top outcome did not come true."),
+        int, doc("Of those with feedback, the ones whose top outcome did not come true.")
     ]
 
 
@@ -256,17 +241,17 @@ class DecisionGroup(Struct, frozen=True, kw_only=True):
     decisions: int
     abstain_rate: Measure
     feedback_share: Measure
-    accuracy: Annotated[Measure | None, Meta(description="On feedback; null without any.")]
+    accuracy: Annotated[Measure | None, doc("On feedback; null without any.")]
 
 
 class ServerErrors(Struct, frozen=True, kw_only=True):
     """How requests to decide ended, of every account and whether stored or not, since a start."""
 
-    since: Annotated[float, Meta(description="When the process that answers began to count.")]
-    requests: Annotated[int, Meta(description="Requests to the three routes that decide.")]
-    refused: Annotated[int, Meta(description="Ended with a status of 4xx.")]
-    failed: Annotated[int, Meta(description="Ended with a status of 5xx.")]
-    error_rate: Annotated[Measure | None, Meta(description="Share that failed; null without any.")]
+    since: Annotated[float, doc("When the process that answers began to count.")]
+    requests: Annotated[int, doc("Requests to the three routes that decide.")]
+    refused: Annotated[int, doc("Ended with a status of 4xx.")]
+    failed: Annotated[int, doc("Ended with a status of 5xx.")]
+    error_rate: Annotated[Measure | None, doc("Share that failed; null without any.")]
 
 
 class DecisionSummary(Struct, frozen=True, kw_only=True):
@@ -278,63 +263,55 @@ class DecisionSummary(Struct, frozen=True, kw_only=True):
     since: float
     until: float
     bucket_s: int
-    answers: Annotated[int, Meta(description="Stored answers.")]
-    decisions: Annotated[int, Meta(description="Decisions of them; `n` counts these.")]
-    abstain_rate: Annotated[Measure | None, Meta(description="Null where there is no decision.")]
+    answers: Annotated[int, doc("Stored answers.")]
+    decisions: Annotated[int, doc("Decisions of them; `n` counts these.")]
+    abstain_rate: Annotated[Measure | None, doc("Null where there is no decision.")]
     unstated_rate: Annotated[
         Measure | None,
-        Meta(
-            description="Of the decisions that have `unstated`, the share in which the context more "
+        doc(
+            "Of the decisions that have `unstated`, the share in which the context more "
             "likely than not does not say. Null where none has it."
         ),
     ] = None
-    feedback_share: Annotated[Measure | None, Meta(description="Null where there is no decision.")]
+    feedback_share: Annotated[Measure | None, doc("Null where there is no decision.")]
     accuracy: Annotated[
         Measure | None,
-        Meta(
-            description="Share of the decisions with feedback whose top outcome came true. Feedback "
+        doc(
+            "Share of the decisions with feedback whose top outcome came true. Feedback "
             "is no random sample of the traffic."
         ),
     ]
-    reliability: Annotated[
-        list[ReliabilityRow], Meta(description="On feedback: accuracy by top probability.")
-    ]
+    reliability: Annotated[list[ReliabilityRow], doc("On feedback: accuracy by top probability.")]
     top_probabilities: Annotated[
         list[TopProbabilityRow],
-        Meta(
-            description="By top probability in hundredths, those that have decisions: sums of them "
+        doc(
+            "By top probability in hundredths, those that have decisions: sums of them "
             "say what a threshold would have done."
         ),
     ] = []
     latency_p50_ms: Annotated[
         Measure | None,
-        Meta(
-            description="Median server time; `n` counts answers, and the interval is that of the "
+        doc(
+            "Median server time; `n` counts answers, and the interval is that of the "
             "order statistics, null where there are too few."
         ),
     ]
     latency_p95_ms: Measure | None
-    buckets: Annotated[
-        list[DecisionBucket], Meta(description="In order of time, empty ones included.")
-    ]
-    groups: Annotated[
-        list[DecisionGroup], Meta(description="By model and decision, the most decisions first.")
-    ]
-    groups_left_out: Annotated[int, Meta(description="Groups beyond the first 100.")]
-    server: Annotated[
-        ServerErrors | None, Meta(description="Null for callers who may not read `/metrics`.")
-    ]
+    buckets: Annotated[list[DecisionBucket], doc("In order of time, empty ones included.")]
+    groups: Annotated[list[DecisionGroup], doc("By model and decision, the most decisions first.")]
+    groups_left_out: Annotated[int, doc("Groups beyond the first 100.")]
+    server: Annotated[ServerErrors | None, doc("Null for callers who may not read `/metrics`.")]
 
 
 class DecisionSeriesQuery(DecisionSummaryQuery, frozen=True, kw_only=True):
     """The stored answers to draw over time."""
 
-    since: Annotated[
-        Time | None, Meta(description="Answered at this time or later; a day before `until`.")
-    ] = None
+    since: Annotated[Time | None, doc("Answered at this time or later; a day before `until`.")] = (
+        None
+    )
     bucket_s: Annotated[
         Annotated[int, Meta(ge=60, le=86_400)],
-        Meta(description="Seconds of a point; the window has at most 240 of them."),
+        doc("Seconds of a point; the window has at most 240 of them."),
     ] = 3600
 
 
@@ -344,13 +321,12 @@ class SeriesOutcome(Struct, frozen=True, kw_only=True):
     decision: str
     outcome: str
     share: Annotated[
-        Measure | None,
-        Meta(description="Share of the window's decisions whose top outcome it is."),
+        Measure | None, doc("Share of the window's decisions whose top outcome it is.")
     ] = None
     true_share: Annotated[
         Measure | None,
-        Meta(
-            description="Share of which it is true: the model's answers to all, corrected by the `n` "
+        doc(
+            "Share of which it is true: the model's answers to all, corrected by the `n` "
             "that were checked from the beginning of the order by chance (`order=chance` of the log) "
             "without a gap, or of each stratum (`order=strata`). Feedback on others does not count. "
             "Null of fewer than two."
@@ -358,24 +334,21 @@ class SeriesOutcome(Struct, frozen=True, kw_only=True):
     ] = None
     corrected_share: Annotated[
         Measure | None,
-        Meta(
-            description="Where no answers were checked by chance, and one model gave them all: the share "
+        doc(
+            "Where no answers were checked by chance, and one model gave them all: the share "
             "corrected by how often its evaluation says so of what is so and of what is not, `n` labelled "
             "decisions (Rogan and Gladen). It takes the errors here to be those there."
         ),
     ] = None
-    corrected_by: Annotated[str | None, Meta(description="That evaluation, its newest.")] = None
+    corrected_by: Annotated[str | None, doc("That evaluation, its newest.")] = None
     answers: Annotated[
-        int, Meta(description="Answers of the window that have the decision: what both are of.")
+        int, doc("Answers of the window that have the decision: what both are of.")
     ] = 0
     checks_to_halve: Annotated[
-        int | None, Meta(description="Further checks by chance that about halve its interval.")
+        int | None, doc("Further checks by chance that about halve its interval.")
     ] = None
     checks_left_out: Annotated[
-        int,
-        Meta(
-            description="Answers with feedback that do not count for it: others come before them."
-        ),
+        int, doc("Answers with feedback that do not count for it: others come before them.")
     ] = 0
 
     def in_words(self) -> str:
@@ -400,32 +373,30 @@ class SeriesOutcome(Struct, frozen=True, kw_only=True):
 class SeriesPoint(Struct, frozen=True, kw_only=True):
     """Figures of a stretch of time; null where there is nothing to measure."""
 
-    start: Annotated[float, Meta(description="Unix seconds; a whole number of stretches.")]
-    answers: Annotated[int, Meta(description="Stored answers, of every decision.")]
-    answers_read: Annotated[int, Meta(description="Those that the figures are of.")]
+    start: Annotated[float, doc("Unix seconds; a whole number of stretches.")]
+    answers: Annotated[int, doc("Stored answers, of every decision.")]
+    answers_read: Annotated[int, doc("Those that the figures are of.")]
     decisions: int
     abstain_rate: Measure | None
     escalation_rate: Annotated[
-        Measure | None,
-        Meta(description="Share of answers for which a route asked a further model."),
+        Measure | None, doc("Share of answers for which a route asked a further model.")
     ]
     outcomes: Annotated[
         list[Measure | None],
-        Meta(description="Shares among decisions of the same id, in the order of `outcomes`."),
+        doc("Shares among decisions of the same id, in the order of `outcomes`."),
     ]
     latency_p50_ms: Measure | None
     latency_p95_ms: Measure | None
     accuracy: Annotated[
-        Measure | None, Meta(description="On feedback, which is no random sample of the traffic.")
+        Measure | None, doc("On feedback, which is no random sample of the traffic.")
     ]
     brier: Annotated[
-        Measure | None,
-        Meta(description="On feedback: mean squared error summed over outcomes, 0 to 2."),
+        Measure | None, doc("On feedback: mean squared error summed over outcomes, 0 to 2.")
     ]
     cost_usd: Annotated[
         Usd | None,
-        Meta(
-            description="Charged for decisions, stored or not; null for one decision or number of a "
+        doc(
+            "Charged for decisions, stored or not; null for one decision or number of a "
             "model, which have no cost of their own."
         ),
     ]
@@ -443,16 +414,14 @@ class DecisionSeries(Struct, frozen=True, kw_only=True):
     bucket_s: int
     is_sampled: Annotated[
         bool,
-        Meta(
-            description="Whether there were more than 20,000 answers: then figures are of a share of "
+        doc(
+            "Whether there were more than 20,000 answers: then figures are of a share of "
             "each stretch's, and those on feedback of the newest that have some."
         ),
     ]
-    outcomes: Annotated[
-        list[SeriesOutcome], Meta(description="Those that were on top most often, 8 at most.")
-    ]
+    outcomes: Annotated[list[SeriesOutcome], doc("Those that were on top most often, 8 at most.")]
     outcomes_left_out: int
-    data: Annotated[list[SeriesPoint], Meta(description="In order of time, empty ones included.")]
+    data: Annotated[list[SeriesPoint], doc("In order of time, empty ones included.")]
 
 
 #: How far from 1 the probabilities of an observed outcome may sum; they are then rescaled.
@@ -466,7 +435,7 @@ ObservedOutcome = (
 class FeedbackRequest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The real outcomes of some or all decisions of one stored answer."""
 
-    decision_id: Annotated[Name, Meta(description="The `id` of a stored answer, `dec_…`.")]
+    decision_id: Annotated[Name, doc("The `id` of a stored answer, `dec_…`.")]
     outcomes: Annotated[
         dict[str, ObservedOutcome],
         Meta(
@@ -479,14 +448,13 @@ class FeedbackRequest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     ]
     by: Annotated[
         Origin | None,
-        Meta(
-            description="Where the labels came from. Those of a `click` or a `model` count only where "
+        doc(
+            "Where the labels came from. Those of a `click` or a `model` count only where "
             "a query names them, and never replace others."
         ),
     ] = None
     who: Annotated[
-        Text | None,
-        Meta(description="Who labelled, with `by`; the key or the user that calls by default."),
+        Text | None, doc("Who labelled, with `by`; the key or the user that calls by default.")
     ] = None
 
 
@@ -494,6 +462,4 @@ class FeedbackResponse(Struct, frozen=True, kw_only=True):
     """The recorded outcomes."""
 
     decision_id: str
-    recorded: Annotated[
-        list[str], Meta(description="The decision ids recorded by this call, in its order.")
-    ]
+    recorded: Annotated[list[str], doc("The decision ids recorded by this call, in its order.")]

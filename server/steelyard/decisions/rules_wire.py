@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from steelyard.wire.schemas import SINGLE_LINE
+from steelyard.wire.schemas import SINGLE_LINE, doc
 
 #: The most fields and rules of a version, and the most characters of a condition and of a text.
 MAX_FIELDS, MAX_RULES = 32, 50
@@ -20,9 +20,9 @@ class FieldInput(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A field that requests have beside their context."""
 
     type: FieldType
-    optional: Annotated[
-        bool | None, Meta(description="Whether a request may leave it out, or send null.")
-    ] = None
+    optional: Annotated[bool | None, doc("Whether a request may leave it out, or send null.")] = (
+        None
+    )
     description: Annotated[Annotated[str, Meta(max_length=500)] | None, Meta()] = None
 
 
@@ -69,7 +69,5 @@ class RuleResult(Struct, frozen=True, kw_only=True):
     """The action that the rules of a named decision take."""
 
     action: str
-    number: Annotated[
-        int | None, Meta(description="Of the rule that holds, from 1; null where none does.")
-    ]
-    why: Annotated[str, Meta(description="Its condition in words.")]
+    number: Annotated[int | None, doc("Of the rule that holds, from 1; null where none does.")]
+    why: Annotated[str, doc("Its condition in words.")]

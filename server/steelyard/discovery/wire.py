@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 
 from steelyard.models.wire import Model
 from steelyard.serving.recipes_wire import Recipe
+from steelyard.wire.schemas import doc
 
 
 class Availability(Struct, frozen=True, kw_only=True):
@@ -21,15 +22,13 @@ class Pricing(Struct, frozen=True, kw_only=True):
 
     currency: Literal["USD"] = "USD"
     input_tokens_per_million_usd: Annotated[
-        dict[str, str], Meta(description="Model to the price of a million input tokens.")
+        dict[str, str], doc("Model to the price of a million input tokens.")
     ]
     fine_tune_tokens_per_million_usd: Annotated[
-        str, Meta(description="Price of a million trained tokens of a fine-tune.")
+        str, doc("Price of a million trained tokens of a fine-tune.")
     ]
-    fine_tune_minimum_usd: Annotated[str, Meta(description="Least price of a fine-tune.")]
-    keep_warm_hour_usd: Annotated[
-        str, Meta(description="Price of an hour in which a tuned model is kept warm.")
-    ]
+    fine_tune_minimum_usd: Annotated[str, doc("Least price of a fine-tune.")]
+    keep_warm_hour_usd: Annotated[str, doc("Price of an hour in which a tuned model is kept warm.")]
 
 
 class DiscoveryWarning(Struct, frozen=True, kw_only=True):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 
 from steelyard.evaluations.wire import Flips
 from steelyard.wire.measures import Measure
+from steelyard.wire.schemas import doc
 from steelyard.wire.shown import Framed, Plotted
 
 #: What decides: a gain on new decisions, or that all together did not become worse.
@@ -56,15 +57,15 @@ class GateGroup(Struct, frozen=True, kw_only=True):
 
     decisions: int
     contexts: int
-    loss: Annotated[GateChange | UnsetType, Meta(description="A fall is good.")] = UNSET
-    scaled_reward: Annotated[GateChange | UnsetType, Meta(description="A rise is good.")] = UNSET
+    loss: Annotated[GateChange | UnsetType, doc("A fall is good.")] = UNSET
+    scaled_reward: Annotated[GateChange | UnsetType, doc("A rise is good.")] = UNSET
     flips: Flips
     accuracy: BeforeAfter | UnsetType = UNSET
     picked_best: BeforeAfter | UnsetType = UNSET
     margin: Annotated[
         float | UnsetType,
-        Meta(
-            description="By how much the interval must clear 0 on `new`, or stay below 0.05 on "
+        doc(
+            "By how much the interval must clear 0 on `new`, or stay below 0.05 on "
             "`earlier` where all rows are judged at once, to allow for one mistake more than was "
             "seen, and for few contexts. 0 for a sure gain: the whole interval is one, and no "
             "decision was broken."
@@ -80,24 +81,23 @@ class GateSlice(Struct, frozen=True, kw_only=True):
 
     decision_id: str
     outcome: Annotated[
-        str | UnsetType,
-        Meta(description="The right outcome of these decisions; absent for a whole decision."),
+        str | UnsetType, doc("The right outcome of these decisions; absent for a whole decision.")
     ] = UNSET
     decisions: int
     contexts: int
-    loss: Annotated[GateChange | UnsetType, Meta(description="A fall is good.")] = UNSET
-    scaled_reward: Annotated[GateChange | UnsetType, Meta(description="A rise is good.")] = UNSET
+    loss: Annotated[GateChange | UnsetType, doc("A fall is good.")] = UNSET
+    scaled_reward: Annotated[GateChange | UnsetType, doc("A rise is good.")] = UNSET
     flips: Flips
     accuracy: BeforeAfter | UnsetType = UNSET
     picked_best: BeforeAfter | UnsetType = UNSET
     p_value: Annotated[
         float | None,
-        Meta(
-            description="How likely a change at least as bad is where nothing became worse, "
+        doc(
+            "How likely a change at least as bad is where nothing became worse, "
             "corrected for how many slices are looked at; null where there is too little to tell."
         ),
     ]
-    worse: Annotated[bool, Meta(description="Whether the gate fails because of it.")]
+    worse: Annotated[bool, doc("Whether the gate fails because of it.")]
 
 
 class GateDeltas(Struct, frozen=True, kw_only=True):
@@ -114,17 +114,17 @@ class GateF1(Struct, frozen=True, kw_only=True):
     before: Measure
     after: Measure
     change: float
-    low: Annotated[float | None, Meta(description="End of the 95 % interval of the change.")]
+    low: Annotated[float | None, doc("End of the 95 % interval of the change.")]
     high: float | None
 
 
 class SeveralLabels(Struct, frozen=True, kw_only=True):
     """F1 over all yes/no decisions, of which a context may have any number answered yes."""
 
-    labels: Annotated[int, Meta(description="How many yes/no decisions.")]
+    labels: Annotated[int, doc("How many yes/no decisions.")]
     contexts: int
-    micro: Annotated[GateF1, Meta(description="Of all decisions together.")]
-    macro: Annotated[GateF1, Meta(description="The mean of the decisions' own.")]
+    micro: Annotated[GateF1, doc("Of all decisions together.")]
+    macro: Annotated[GateF1, doc("The mean of the decisions' own.")]
 
 
 class GateLabels(Struct, frozen=True, kw_only=True):
@@ -133,21 +133,18 @@ class GateLabels(Struct, frozen=True, kw_only=True):
     ``click, expert`` are rows of which some labels came from one and some from the other.
     """
 
-    counted: Annotated[dict[str, int], Meta(description="Those that the gate judges by.")]
+    counted: Annotated[dict[str, int], doc("Those that the gate judges by.")]
     left_out: Annotated[
-        dict[str, int],
-        Meta(description="Those that it does not: of clicks and models, unless they are named."),
+        dict[str, int], doc("Those that it does not: of clicks and models, unless they are named.")
     ]
 
 
 class LadderMs(Struct, frozen=True, kw_only=True):
     """Milliseconds of one core for a decision that is asked alone."""
 
-    words: Annotated[
-        float, Meta(description="Of words alone and the look how like their texts are.")
-    ]
-    reading: Annotated[float, Meta(description="Of what reads the base model, asked after them.")]
-    mean: Annotated[float, Meta(description="On average, by the share that words answer.")]
+    words: Annotated[float, doc("Of words alone and the look how like their texts are.")]
+    reading: Annotated[float, doc("Of what reads the base model, asked after them.")]
+    mean: Annotated[float, doc("On average, by the share that words answer.")]
 
 
 class GateLadder(Struct, frozen=True, kw_only=True):
@@ -159,28 +156,25 @@ class GateLadder(Struct, frozen=True, kw_only=True):
 
     thresholds: Annotated[
         dict[str, float],
-        Meta(
-            description="Top probability from which words answer, by kind of decision; kinds without one "
+        doc(
+            "Top probability from which words answer, by kind of decision; kinds without one "
             "are left to what reads the base model."
         ),
     ]
-    share: Annotated[float, Meta(description="Of the held-out decisions, those words answered.")]
+    share: Annotated[float, doc("Of the held-out decisions, those words answered.")]
     margin: float
     confidence: float
-    lost: Annotated[
-        float,
-        Meta(description="By how much the share that is right fell; below 0 where it rose."),
-    ]
+    lost: Annotated[float, doc("By how much the share that is right fell; below 0 where it rose.")]
     missing_rows: Annotated[
         dict[str, int | None],
-        Meta(
-            description="Of kinds without a threshold: further evaluation rows that would certify one, "
+        doc(
+            "Of kinds without a threshold: further evaluation rows that would certify one, "
             "answered alike; null where no number would."
         ),
     ]
-    cpu_ms: Annotated[
-        LadderMs | UnsetType, Meta(description="Absent for a base model of another server.")
-    ] = UNSET
+    cpu_ms: Annotated[LadderMs | UnsetType, doc("Absent for a base model of another server.")] = (
+        UNSET
+    )
 
     def __str__(self) -> str:
         """Return who answers which share, at which price, in words."""
@@ -212,35 +206,31 @@ class GateWords(Struct, frozen=True, kw_only=True):
     Words alone are hashed words and runs of characters, and a linear head: no encoder is asked.
     """
 
-    serves: Annotated[
-        bool, Meta(description="Whether the model that was judged reads words alone.")
-    ] = False
+    serves: Annotated[bool, doc("Whether the model that was judged reads words alone.")] = False
     decisions: int
     as_right: Annotated[
         bool,
-        Meta(
-            description="Whether words alone are as right: whether the lower end of the change "
+        doc(
+            "Whether words alone are as right: whether the lower end of the change "
             "lies above the margin."
         ),
     ]
-    margin: Annotated[float, Meta(description="Such as 0.01: one decision of a hundred.")]
+    margin: Annotated[float, doc("Such as 0.01: one decision of a hundred.")]
     right: Annotated[
         GateChange,
-        Meta(
-            description="Share that is right, of heads that read the base model and of words alone; "
+        doc(
+            "Share that is right, of heads that read the base model and of words alone; "
             "both are words alone where nothing else was trained."
         ),
     ]
     cpu_ms: Annotated[
         BeforeAfter | UnsetType,
-        Meta(
-            description="Milliseconds of one core for a decision that is asked alone, of both, where "
+        doc(
+            "Milliseconds of one core for a decision that is asked alone, of both, where "
             "the fine-tune ran; absent for a base model of another server."
         ),
     ] = UNSET
-    ladder: Annotated[GateLadder | UnsetType, Meta(description="Where `heads` was `ladder`.")] = (
-        UNSET
-    )
+    ladder: Annotated[GateLadder | UnsetType, doc("Where `heads` was `ladder`.")] = UNSET
 
 
 class Gate(Framed, Plotted, Struct, frozen=True, kw_only=True):
@@ -248,11 +238,11 @@ class Gate(Framed, Plotted, Struct, frozen=True, kw_only=True):
 
     passed: bool
     against: Literal["parent", "base"]
-    reasons: Annotated[list[str], Meta(description="Why not; empty when passed.")]
+    reasons: Annotated[list[str], doc("Why not; empty when passed.")]
     groups: Annotated[
         dict[str, GateGroup],
-        Meta(
-            description="`new`, and `earlier` if any; `earlier` alone where a version that corrects "
+        doc(
+            "`new`, and `earlier` if any; `earlier` alone where a version that corrects "
             "rows was judged on all of them by their present labels."
         ),
     ]
@@ -260,47 +250,44 @@ class Gate(Framed, Plotted, Struct, frozen=True, kw_only=True):
     ece: BeforeAfter
     judged_on: Annotated[
         JudgedOn,
-        Meta(
-            description="`new`: a gain on new decisions was asked for. `all`: the version corrects "
+        doc(
+            "`new`: a gain on new decisions was asked for. `all`: the version corrects "
             "rows, and all decisions by their present labels had to become no worse."
         ),
     ] = "new"
     by_decision: Annotated[
-        list[GateSlice],
-        Meta(description="One a decision; those that became worse, then the largest."),
+        list[GateSlice], doc("One a decision; those that became worse, then the largest.")
     ] = []
     by_outcome: Annotated[
-        list[GateSlice],
-        Meta(description="One a right outcome; those that became worse, then the largest."),
+        list[GateSlice], doc("One a right outcome; those that became worse, then the largest.")
     ] = []
     unlisted: Annotated[
-        int, Meta(description="Slices looked at and left out of the two lists for their number.")
+        int, doc("Slices looked at and left out of the two lists for their number.")
     ] = 0
     baseline: Annotated[
         GateGroup | UnsetType,
-        Meta(
-            description="The candidate against the text baseline, which is words alone, on every "
+        doc(
+            "The candidate against the text baseline, which is words alone, on every "
             "held-out decision: `before` is the baseline's figure."
         ),
     ] = UNSET
     words: Annotated[
         GateWords | UnsetType,
-        Meta(description="Words alone beside what reads the base; absent without held-out rows."),
+        doc("Words alone beside what reads the base; absent without held-out rows."),
     ] = UNSET
     reader: Annotated[
         str | UnsetType,
-        Meta(
-            description="The reader whose evidence heads read, whose time and price a decision has "
+        doc(
+            "The reader whose evidence heads read, whose time and price a decision has "
             "too; absent where none is read."
         ),
     ] = UNSET
     labels: Annotated[
         GateLabels | UnsetType,
-        Meta(description="By whom the held-out labels came; absent where no row says it."),
+        doc("By whom the held-out labels came; absent where no row says it."),
     ] = UNSET
     several: Annotated[
-        SeveralLabels | UnsetType,
-        Meta(description="Of two yes/no decisions or more, on every held-out row."),
+        SeveralLabels | UnsetType, doc("Of two yes/no decisions or more, on every held-out row.")
     ] = UNSET
 
     @property

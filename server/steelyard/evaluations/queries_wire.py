@@ -11,6 +11,7 @@ from steelyard.decisions.wire import MAX_ACTIONS, Name
 from steelyard.evaluations.frontier_wire import FrontierMeasure
 from steelyard.evaluations.wire import DEFAULT_RECORDS, MAX_RECORDS, EvaluationStatus
 from steelyard.wire.queries import ExportedAs, OneOf, PageQuery
+from steelyard.wire.schemas import doc
 
 RecordOrder = Literal["row", "loss", "surest", "least_sure"]
 
@@ -44,41 +45,35 @@ class EvaluationsQuery(PageQuery, frozen=True, kw_only=True):
 class RecordFilter(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The scored decisions of an evaluation to return, and their order."""
 
-    decision: Annotated[str | None, Meta(description="Id of the one decision; all by default.")] = (
-        None
-    )
+    decision: Annotated[str | None, doc("Id of the one decision; all by default.")] = None
     wrong: Annotated[
-        bool,
-        Meta(
-            description="Only those whose top outcome is not right, or with rewards not the best."
-        ),
+        bool, doc("Only those whose top outcome is not right, or with rewards not the best.")
     ] = False
     target: Annotated[
-        str | None,
-        Meta(description="Only those whose largest target, or reward, this outcome has."),
+        str | None, doc("Only those whose largest target, or reward, this outcome has.")
     ] = None
-    top: Annotated[str | None, Meta(description="Only those whose top outcome this is.")] = None
+    top: Annotated[str | None, doc("Only those whose top outcome this is.")] = None
     p_from: Annotated[
         Annotated[float, Meta(ge=0, le=1)] | None,
-        Meta(description="Only those whose top probability is above this."),
+        doc("Only those whose top probability is above this."),
     ] = None
     p_to: Annotated[
         Annotated[float, Meta(ge=0, le=1)] | None,
-        Meta(description="Only those whose top probability is not above this."),
+        doc("Only those whose top probability is not above this."),
     ] = None
-    slice_by: Annotated[
-        str | None, Meta(description="The property of a table of slices, such as `kind`.")
-    ] = None
-    slice: Annotated[
-        str | None, Meta(description="With `slice_by`: only those of the slice of this value.")
-    ] = None
+    slice_by: Annotated[str | None, doc("The property of a table of slices, such as `kind`.")] = (
+        None
+    )
+    slice: Annotated[str | None, doc("With `slice_by`: only those of the slice of this value.")] = (
+        None
+    )
     context_sha256: Annotated[
-        list[str], Meta(description="Only those of these contexts, at most 50; repeated.")
+        list[str], doc("Only those of these contexts, at most 50; repeated.")
     ] = []
     order: Annotated[
         RecordOrder,
-        Meta(
-            description="`row`: as the dataset has them. `loss`: the worst first; with rewards, by "
+        doc(
+            "`row`: as the dataset has them. `loss`: the worst first; with rewards, by "
             "the scaled reward. `surest`, `least_sure`: by the top probability."
         ),
     ] = "row"
@@ -87,11 +82,11 @@ class RecordFilter(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 class RecordsQuery(RecordFilter, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Which scored decisions of an evaluation, and which page of them."""
 
-    context: Annotated[bool, Meta(description="Whether records come with their contexts.")] = False
+    context: Annotated[bool, doc("Whether records come with their contexts.")] = False
     offset: Annotated[int, Meta(ge=0, description="Records before the page.")] = 0
-    limit: Annotated[
-        Annotated[int, Meta(ge=1, le=MAX_RECORDS)], Meta(description="Records of a page.")
-    ] = DEFAULT_RECORDS
+    limit: Annotated[Annotated[int, Meta(ge=1, le=MAX_RECORDS)], doc("Records of a page.")] = (
+        DEFAULT_RECORDS
+    )
 
 
 class ExportRecordsQuery(RecordFilter, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -116,27 +111,26 @@ _Costs = Annotated[dict[str, dict[str, float]], Meta(min_length=1, max_length=MA
 class PolicyTrial(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A policy to try on the scored decisions of an evaluation."""
 
-    decision_id: Annotated[Name, Meta(description="The decision it is for.")]
+    decision_id: Annotated[Name, doc("The decision it is for.")]
     action_costs: Annotated[
-        _Costs | None,
-        Meta(description="Action to outcome to cost; without it the action is the top outcome."),
+        _Costs | None, doc("Action to outcome to cost; without it the action is the top outcome.")
     ] = None
     abstain_below: Annotated[
         Annotated[float, Meta(ge=0, le=1)] | None,
-        Meta(description="Abstain when the largest probability is lower."),
+        doc("Abstain when the largest probability is lower."),
     ] = None
 
 
 class CostTrial(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Costs to draw a curve of: two for a binary decision, or a matrix for any."""
 
-    decision_id: Annotated[Name, Meta(description="The decision they are for.")]
-    false_positive: Annotated[_Cost | None, Meta(description="What a wrong `yes` costs.")] = None
-    false_negative: Annotated[_Cost | None, Meta(description="What a wrong `no` costs.")] = None
-    action_costs: Annotated[_Costs | None, Meta(description="Action to outcome to cost.")] = None
+    decision_id: Annotated[Name, doc("The decision they are for.")]
+    false_positive: Annotated[_Cost | None, doc("What a wrong `yes` costs.")] = None
+    false_negative: Annotated[_Cost | None, doc("What a wrong `no` costs.")] = None
+    action_costs: Annotated[_Costs | None, doc("Action to outcome to cost.")] = None
     abstain_cost: Annotated[
         Annotated[float, Meta(ge=-MAX_COST, le=MAX_COST)] | None,
-        Meta(description="With a matrix: what abstaining costs; 0 by default."),
+        doc("With a matrix: what abstaining costs; 0 by default."),
     ] = None
 
 
@@ -144,23 +138,22 @@ class FrontierQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     """The models to compare, and the measure."""
 
     dataset: Annotated[str, Meta(min_length=1, max_length=64, description="Id of the dataset.")]
-    measure: Annotated[
-        FrontierMeasure, Meta(description="`expected_cost` needs `decision` and costs.")
-    ] = "accuracy"
+    measure: Annotated[FrontierMeasure, doc("`expected_cost` needs `decision` and costs.")] = (
+        "accuracy"
+    )
     version: Annotated[
-        Version | None,
-        Meta(description="On whose evaluation rows; the newest that was evaluated by default."),
+        Version | None, doc("On whose evaluation rows; the newest that was evaluated by default.")
     ] = None
     decision: Annotated[
-        Name | None, Meta(description="With `expected_cost`: the decision that the costs are for.")
+        Name | None, doc("With `expected_cost`: the decision that the costs are for.")
     ] = None
     false_positive: Annotated[
-        _Cost | None, Meta(description="Of a binary decision: what a wrong `yes` costs.")
+        _Cost | None, doc("Of a binary decision: what a wrong `yes` costs.")
     ] = None
     false_negative: Annotated[
-        _Cost | None, Meta(description="Of a binary decision: what a wrong `no` costs.")
+        _Cost | None, doc("Of a binary decision: what a wrong `no` costs.")
     ] = None
     # No longer than the head of a request may be.
     action_costs: Annotated[
-        str | None, Meta(description="Instead of those two: JSON of action to outcome to cost.")
+        str | None, doc("Instead of those two: JSON of action to outcome to cost.")
     ] = None

@@ -9,6 +9,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from steelyard.decisions.wire import Name
 from steelyard.evaluations.queries_wire import MAX_COST
 from steelyard.wire.measures import Measure
+from steelyard.wire.schemas import doc
 
 _Cost = Annotated[float, Meta(ge=0, le=MAX_COST)]
 
@@ -16,20 +17,20 @@ _Cost = Annotated[float, Meta(ge=0, le=MAX_COST)]
 class ThresholdTrial(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """An outcome to find a threshold of, by precision or by costs; without either, its curve alone."""
 
-    decision_id: Annotated[Name, Meta(description="The decision it is for.")]
+    decision_id: Annotated[Name, doc("The decision it is for.")]
     outcome: Annotated[str, Meta(min_length=1, description="One of its outcomes.")]
     precision: Annotated[
         Annotated[float, Meta(gt=0, lt=1)] | None,
-        Meta(description="Share of what is sent to the outcome that must be right."),
+        doc("Share of what is sent to the outcome that must be right."),
     ] = None
     confidence: Annotated[
         float, Meta(ge=0.5, lt=1, description="Of that precision, over draws of the rows.")
     ] = 0.95
     wrong_cost: Annotated[
-        _Cost | None, Meta(description="What a decision wrongly sent to the outcome costs.")
+        _Cost | None, doc("What a decision wrongly sent to the outcome costs.")
     ] = None
     abstain_cost: Annotated[
-        _Cost | None, Meta(description="With it: what abstaining costs, such as a person's time.")
+        _Cost | None, doc("With it: what abstaining costs, such as a person's time.")
     ] = None
 
 
@@ -44,14 +45,12 @@ class OutcomePoint(Struct, frozen=True, kw_only=True):
     """Decisions sent to an outcome from a probability of ``threshold`` up."""
 
     threshold: float
-    sent: Annotated[int, Meta(description="Decisions sent to the outcome.")]
-    precision: Annotated[Measure | None, Meta(description="Share of those that are right.")]
-    recall: Annotated[
-        Measure | None, Meta(description="Share of the decisions with this label that are sent.")
-    ]
+    sent: Annotated[int, doc("Decisions sent to the outcome.")]
+    precision: Annotated[Measure | None, doc("Share of those that are right.")]
+    recall: Annotated[Measure | None, doc("Share of the decisions with this label that are sent.")]
     cost: Annotated[
         Measure | UnsetType | None,
-        Meta(description="With costs: mean cost where this outcome is the likeliest."),
+        doc("With costs: mean cost where this outcome is the likeliest."),
     ] = UNSET
 
 
@@ -60,23 +59,23 @@ class OutcomeThreshold(Struct, frozen=True, kw_only=True):
 
     decision_id: str
     outcome: str
-    n: Annotated[int, Meta(description="Decisions scored.")]
+    n: Annotated[int, doc("Decisions scored.")]
     contexts: int
     threshold: Annotated[
         float | None,
-        Meta(
-            description="The lowest that is certified, or where none is, the lowest that is right "
+        doc(
+            "The lowest that is certified, or where none is, the lowest that is right "
             "often enough on these rows; with costs the cheapest. Null where there is none."
         ),
     ]
-    at_threshold: Annotated[OutcomePoint | None, Meta(description="What that threshold does.")]
+    at_threshold: Annotated[OutcomePoint | None, doc("What that threshold does.")]
     certified: Annotated[
-        CertifiedPrecision | None, Meta(description="Null where the rows certify no threshold.")
+        CertifiedPrecision | None, doc("Null where the rows certify no threshold.")
     ]
     missing_rows: Annotated[
         int | None,
-        Meta(
-            description="With a precision: further evaluation rows that would certify it, were they "
+        doc(
+            "With a precision: further evaluation rows that would certify it, were they "
             "answered alike; null where no number would."
         ),
     ]

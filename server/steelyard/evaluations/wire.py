@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 
 from steelyard.decisions.wire import Kind
 from steelyard.wire.jobs import JobNoun, JobStep, JobSummary, summary_of
 from steelyard.wire.measures import Measure, ReliabilityRow
 from steelyard.wire.methods import Method
 from steelyard.wire.queries import CursorPage
+from steelyard.wire.schemas import doc
 from steelyard.wire.shown import Framed, Plotted, Shown
 
 EvaluationStatus = Literal["queued", "running", "cancelling", "succeeded", "failed", "cancelled"]
@@ -44,22 +45,19 @@ class EvaluationMetrics(Struct, frozen=True, kw_only=True):
     rewards, and ``latency_ms`` where rows were timed.
     """
 
-    n: Annotated[int, Meta(description="Decisions scored.")]
+    n: Annotated[int, doc("Decisions scored.")]
     accuracy: float | UnsetType = UNSET
-    loss: Annotated[
-        float | UnsetType, Meta(description="Mean cross-entropy against the targets, in nats.")
-    ] = UNSET
-    brier: Annotated[
-        float | UnsetType, Meta(description="Mean squared error summed over outcomes, 0 to 2.")
-    ] = UNSET
+    loss: Annotated[float | UnsetType, doc("Mean cross-entropy against the targets, in nats.")] = (
+        UNSET
+    )
+    brier: Annotated[float | UnsetType, doc("Mean squared error summed over outcomes, 0 to 2.")] = (
+        UNSET
+    )
     ece: Annotated[
-        float | UnsetType,
-        Meta(description="Calibration error of the top outcome, 10 bins of equal width."),
+        float | UnsetType, doc("Calibration error of the top outcome, 10 bins of equal width.")
     ] = UNSET
     expected_reward: float | UnsetType = UNSET
-    latency_ms: Annotated[
-        float | UnsetType, Meta(description="Median server time of a request.")
-    ] = UNSET
+    latency_ms: Annotated[float | UnsetType, doc("Median server time of a request.")] = UNSET
 
 
 class EvaluationError(Struct, frozen=True, kw_only=True):
@@ -77,22 +75,22 @@ class Evaluation(Shown, Struct, frozen=True, kw_only=True):
     dataset_version: int
     model_id: str
     model_sha256: str
-    model_label: Annotated[str, Meta(description="The model's number or base name, to show.")]
+    model_label: Annotated[str, doc("The model's number or base name, to show.")]
     model_name: str | None
     version: int | None
     status: EvaluationStatus
     created_at: float
     updated_at: float
-    generation: Annotated[int, Meta(description="1, and one more for each retry.")]
+    generation: Annotated[int, doc("1, and one more for each retry.")]
     training_job_id: str | None
     dataset_sha256: str
     evaluation_sha256: Annotated[
-        str, Meta(description="Of the evaluation rows: equal where no evaluation row was added.")
+        str, doc("Of the evaluation rows: equal where no evaluation row was added.")
     ]
     method: Method
     evaluation_rows: int
     decisions: int
-    named: Annotated[str | UnsetType, Meta(description="How the request named the model.")] = UNSET
+    named: Annotated[str | UnsetType, doc("How the request named the model.")] = UNSET
     completed_rows: int
     metrics: EvaluationMetrics | None
     error: EvaluationError | None
@@ -120,8 +118,8 @@ class EvaluationSubmission(Shown, Struct, frozen=True, kw_only=True):
 
     dataset_id: str
     data: list[Evaluation]
-    queued: Annotated[int, Meta(description="Newly queued.")]
-    reused: Annotated[int, Meta(description="Already scored or being scored.")]
+    queued: Annotated[int, doc("Newly queued.")]
+    reused: Annotated[int, doc("Already scored or being scored.")]
 
 
 class JobRecord(Struct, frozen=True, kw_only=True):
@@ -140,34 +138,31 @@ class JobRecord(Struct, frozen=True, kw_only=True):
     loss: float | UnsetType = UNSET
     brier: float | UnsetType = UNSET
     accuracy: Annotated[
-        float | UnsetType, Meta(description="1 when the top outcome is the target's largest.")
+        float | UnsetType, doc("1 when the top outcome is the target's largest.")
     ] = UNSET
     expected_reward: float | UnsetType = UNSET
     scaled_reward: Annotated[
-        float | UnsetType,
-        Meta(description="Expected reward with the worst outcome at 0 and the best at 1."),
+        float | UnsetType, doc("Expected reward with the worst outcome at 0 and the best at 1.")
     ] = UNSET
     picked_best: Annotated[
-        float | UnsetType, Meta(description="1 when the top outcome earns the best reward.")
+        float | UnsetType, doc("1 when the top outcome earns the best reward.")
     ] = UNSET
 
 
 class EvaluationRecord(JobRecord, frozen=True, kw_only=True):
     """One decision as an evaluation scored it, with its place and, when asked, its context."""
 
-    row: Annotated[
-        int, Meta(description="Place of its row among the evaluation rows of the version, from 0.")
-    ]
-    context: Annotated[
-        Any | UnsetType, Meta(description="What the decision is about; with `context=true`.")
-    ] = UNSET
+    row: Annotated[int, doc("Place of its row among the evaluation rows of the version, from 0.")]
+    context: Annotated[Any | UnsetType, doc("What the decision is about; with `context=true`.")] = (
+        UNSET
+    )
 
 
 class EvaluationRecordPage(Struct, frozen=True, kw_only=True):
     """A page of an evaluation's scored decisions, by default in dataset and then decision order."""
 
     data: list[EvaluationRecord]
-    total: Annotated[int, Meta(description="Records that the query holds for.")]
+    total: Annotated[int, doc("Records that the query holds for.")]
     offset: int
     limit: int
     has_more: bool
@@ -177,7 +172,7 @@ class JobRecordPage(Struct, frozen=True, kw_only=True):
     """A page of a job's held-out records, in dataset order and then decision order."""
 
     group: RecordGroup
-    groups: Annotated[list[RecordGroup], Meta(description="Those that the job has.")]
+    groups: Annotated[list[RecordGroup], doc("Those that the job has.")]
     data: list[JobRecord]
     total: int
     offset: int
@@ -188,7 +183,7 @@ class JobRecordPage(Struct, frozen=True, kw_only=True):
 class Measures(Struct, frozen=True, kw_only=True):
     """Every measure of a set of decisions."""
 
-    n: Annotated[int, Meta(description="Decisions.")]
+    n: Annotated[int, doc("Decisions.")]
     contexts: int
     accuracy: Measure | UnsetType = UNSET
     loss: Measure | UnsetType = UNSET
@@ -203,18 +198,16 @@ class OutcomeMeasures(Struct, frozen=True, kw_only=True):
     """One outcome of a decision against the others; null where there is nothing to divide by."""
 
     outcome: str
-    support: Annotated[int, Meta(description="Decisions whose target's largest outcome it is.")]
-    predicted: Annotated[int, Meta(description="Decisions whose top outcome it is.")]
+    support: Annotated[int, doc("Decisions whose target's largest outcome it is.")]
+    predicted: Annotated[int, doc("Decisions whose top outcome it is.")]
     precision: Measure | None
     recall: Measure | None
     f1: Measure | None
-    share: Annotated[Measure, Meta(description="Support over the decisions that offer it.")]
+    share: Annotated[Measure, doc("Support over the decisions that offer it.")]
     mean_probability: Annotated[
-        Measure, Meta(description="What the model gives it on average; compare with share.")
+        Measure, doc("What the model gives it on average; compare with share.")
     ]
-    auc: Annotated[
-        Measure | None, Meta(description="Area under the ROC curve, this outcome against the rest.")
-    ]
+    auc: Annotated[Measure | None, doc("Area under the ROC curve, this outcome against the rest.")]
 
 
 class ConfusionMatrix(Struct, frozen=True, kw_only=True):
@@ -228,7 +221,7 @@ class YesPoint(Struct, frozen=True, kw_only=True):
     """A binary decision answered "yes" from a probability of ``threshold`` up."""
 
     threshold: float
-    predicted: Annotated[int, Meta(description="Answered yes.")]
+    predicted: Annotated[int, doc("Answered yes.")]
     precision: Measure | None
     recall: Measure | None
     f1: Measure | None
@@ -242,41 +235,39 @@ class DecisionMeasures(Struct, frozen=True, kw_only=True):
     metrics: Measures
     outcomes: Annotated[
         list[OutcomeMeasures] | UnsetType,
-        Meta(description="Left out where the rows offer more than 255 outcomes together."),
+        doc("Left out where the rows offer more than 255 outcomes together."),
     ] = UNSET
-    confusion: Annotated[ConfusionMatrix | UnsetType, Meta(description="As `outcomes`.")] = UNSET
-    yes_curve: Annotated[
-        list[YesPoint] | UnsetType, Meta(description="Binary decisions alone.")
-    ] = UNSET
+    confusion: Annotated[ConfusionMatrix | UnsetType, doc("As `outcomes`.")] = UNSET
+    yes_curve: Annotated[list[YesPoint] | UnsetType, doc("Binary decisions alone.")] = UNSET
     coverage_curve: Annotated[
         list[CoveragePoint] | UnsetType,
-        Meta(description="Left out of the only decision: its curve is that of all decisions."),
+        doc("Left out of the only decision: its curve is that of all decisions."),
     ] = UNSET
 
 
 class SliceMeasures(Struct, frozen=True, kw_only=True):
     """The decisions of one slice."""
 
-    value: Annotated[str, Meta(description="What the decisions of the slice have in common.")]
+    value: Annotated[str, doc("What the decisions of the slice have in common.")]
     metrics: Measures
 
 
 class SliceTable(Struct, frozen=True, kw_only=True):
     """The decisions cut by one property, the largest slice first."""
 
-    by: Annotated[str, Meta(description="The property, such as `kind`.")]
+    by: Annotated[str, doc("The property, such as `kind`.")]
     slices: list[SliceMeasures]
-    unlisted: Annotated[int, Meta(description="Smaller slices that were left out.")] = 0
+    unlisted: Annotated[int, doc("Smaller slices that were left out.")] = 0
 
 
 class CoveragePoint(Struct, frozen=True, kw_only=True):
     """The share left when every decision with a top probability below ``threshold`` is abstained."""
 
     threshold: float
-    n: Annotated[int, Meta(description="Decisions answered.")]
-    coverage: Annotated[float, Meta(description="Share of decisions answered, 0 to 1.")]
+    n: Annotated[int, doc("Decisions answered.")]
+    coverage: Annotated[float, doc("Share of decisions answered, 0 to 1.")]
     accuracy: Annotated[
-        Measure | UnsetType | None, Meta(description="Of those answered; the risk is 1 minus it.")
+        Measure | UnsetType | None, doc("Of those answered; the risk is 1 minus it.")
     ] = UNSET
     expected_reward: Measure | UnsetType | None = UNSET
     scaled_reward: Measure | UnsetType | None = UNSET
@@ -285,9 +276,9 @@ class CoveragePoint(Struct, frozen=True, kw_only=True):
 class Latency(Struct, frozen=True, kw_only=True):
     """How long a connected model took to answer a row, retries included."""
 
-    p50: Annotated[float, Meta(description="Milliseconds: half of the rows took less.")]
+    p50: Annotated[float, doc("Milliseconds: half of the rows took less.")]
     p95: float
-    n: Annotated[int, Meta(description="Rows that were timed.")]
+    n: Annotated[int, doc("Rows that were timed.")]
 
 
 class EvaluationDetail(Framed, Plotted, Struct, frozen=True, kw_only=True):
@@ -295,49 +286,43 @@ class EvaluationDetail(Framed, Plotted, Struct, frozen=True, kw_only=True):
 
     metrics: EvaluationMetrics
     overall: Measures
-    decisions: Annotated[
-        list[DecisionMeasures], Meta(description="The most asked first, and then by id.")
-    ]
-    decisions_unlisted: Annotated[
-        int, Meta(description="Decisions asked less often that were left out.")
-    ] = 0
+    decisions: Annotated[list[DecisionMeasures], doc("The most asked first, and then by id.")]
+    decisions_unlisted: Annotated[int, doc("Decisions asked less often that were left out.")] = 0
     slices: list[SliceTable]
-    reliability: Annotated[
-        list[ReliabilityRow] | UnsetType, Meta(description="With targets alone.")
-    ] = UNSET
+    reliability: Annotated[list[ReliabilityRow] | UnsetType, doc("With targets alone.")] = UNSET
     coverage_curve: list[CoveragePoint]
     latency_ms: Annotated[
         Latency | None,
-        Meta(
-            description="Of a connected model's rows, or of the few that a model of this server "
+        doc(
+            "Of a connected model's rows, or of the few that a model of this server "
             "was asked one at a time; null where none was timed."
         ),
     ] = None
     input_tokens: Annotated[
         int | None,
-        Meta(
-            description="Of all rows' requests, as they are paid for at the model's price; null where an "
+        doc(
+            "Of all rows' requests, as they are paid for at the model's price; null where an "
             "earlier release did not count them."
         ),
     ] = None
     unstated_rate: Annotated[
         Measure | None,
-        Meta(
-            description="Of the decisions that a model answered with `unstated`, the share in which the "
+        doc(
+            "Of the decisions that a model answered with `unstated`, the share in which the "
             "context more likely than not does not say; null where none was."
         ),
     ] = None
     decided_by: Annotated[
         dict[str, Measure],
-        Meta(
-            description="Of a route, the share of decisions that each model decided; of a family with a "
+        doc(
+            "Of a route, the share of decisions that each model decided; of a family with a "
             "ladder, each step: `words alone`, `words and base model`. Empty for other models."
         ),
     ] = {}
     sample: Annotated[
         float | None,
-        Meta(
-            description="Share of the contexts, chosen by hash, that all but `metrics` and "
+        doc(
+            "Share of the contexts, chosen by hash, that all but `metrics` and "
             "`input_tokens` rest on, as do records, comparisons and trials, where there are over "
             "200,000 decisions; null where on all."
         ),
@@ -348,12 +333,10 @@ class CostPoint(Struct, frozen=True, kw_only=True):
     """The mean cost of acting at one threshold."""
 
     threshold: float
-    coverage: Annotated[float, Meta(description="Share of decisions acted on, 0 to 1.")]
-    cost: Annotated[
-        Measure | None, Meta(description="Mean cost of the decisions acted on; null without any.")
-    ]
+    coverage: Annotated[float, doc("Share of decisions acted on, 0 to 1.")]
+    cost: Annotated[Measure | None, doc("Mean cost of the decisions acted on; null without any.")]
     cost_in_all: Annotated[
-        Measure | UnsetType, Meta(description="Mean cost with the cost of abstaining counted.")
+        Measure | UnsetType, doc("Mean cost with the cost of abstaining counted.")
     ] = UNSET
 
 
@@ -366,11 +349,10 @@ class CostCurve(Plotted, Struct, frozen=True, kw_only=True):
 
     points: list[CostPoint]
     best_threshold: Annotated[
-        float, Meta(description="The first of the points with the lowest mean cost over all.")
+        float, doc("The first of the points with the lowest mean cost over all.")
     ]
     calibrated_threshold: Annotated[
-        float | UnsetType,
-        Meta(description="Where calibrated probabilities cost least: fp / (fp + fn)."),
+        float | UnsetType, doc("Where calibrated probabilities cost least: fp / (fp + fn).")
     ] = UNSET
 
 
@@ -379,32 +361,30 @@ class ActionShare(Struct, frozen=True, kw_only=True):
 
     action: str
     share: Measure
-    cost: Annotated[Measure | UnsetType, Meta(description="Mean cost if it were always taken.")] = (
-        UNSET
-    )
+    cost: Annotated[Measure | UnsetType, doc("Mean cost if it were always taken.")] = UNSET
 
 
 class PolicyReport(Struct, frozen=True, kw_only=True):
     """The actions of a policy on the decisions of an evaluation."""
 
     n: int
-    coverage: Annotated[Measure, Meta(description="Share of decisions acted on.")]
+    coverage: Annotated[Measure, doc("Share of decisions acted on.")]
     actions: Annotated[
-        list[ActionShare], Meta(description="With abstaining; of more than 255, those taken most.")
+        list[ActionShare], doc("With abstaining; of more than 255, those taken most.")
     ]
-    accuracy: Annotated[
-        Measure | UnsetType | None, Meta(description="Of the top outcome, where acted on.")
-    ] = UNSET
+    accuracy: Annotated[Measure | UnsetType | None, doc("Of the top outcome, where acted on.")] = (
+        UNSET
+    )
     expected_reward: Measure | UnsetType | None = UNSET
     cost: Annotated[
-        Measure | UnsetType | None, Meta(description="Mean cost under the targets, where acted on.")
+        Measure | UnsetType | None, doc("Mean cost under the targets, where acted on.")
     ] = UNSET
     promised_cost: Annotated[
         Measure | UnsetType | None,
-        Meta(description="The same under the model's own probabilities; compare with cost."),
+        doc("The same under the model's own probabilities; compare with cost."),
     ] = UNSET
     least_cost: Annotated[
-        Measure | UnsetType | None, Meta(description="The same if the targets had been known.")
+        Measure | UnsetType | None, doc("The same if the targets had been known.")
     ] = UNSET
 
 
@@ -414,7 +394,7 @@ class Change(Struct, frozen=True, kw_only=True):
     before: float
     after: float
     change: float
-    low: Annotated[float | None, Meta(description="End of the 95 % interval of the change.")]
+    low: Annotated[float | None, doc("End of the 95 % interval of the change.")]
     high: float | None
     n: int
 
@@ -422,8 +402,8 @@ class Change(Struct, frozen=True, kw_only=True):
 class Flips(Struct, frozen=True, kw_only=True):
     """Decisions by whether each model's top outcome is right (with rewards: the best)."""
 
-    fixed: Annotated[int, Meta(description="Wrong before, right after.")]
-    broken: Annotated[int, Meta(description="Right before, wrong after.")]
+    fixed: Annotated[int, doc("Wrong before, right after.")]
+    broken: Annotated[int, doc("Right before, wrong after.")]
     same_right: int
     same_wrong: int
 
@@ -436,14 +416,12 @@ class PairedMeasures(Struct, frozen=True, kw_only=True):
     accuracy: Change | UnsetType = UNSET
     loss: Change | UnsetType = UNSET
     brier: Change | UnsetType = UNSET
-    ece: Annotated[Change | UnsetType | None, Meta(description="Null under 50 decisions.")] = UNSET
+    ece: Annotated[Change | UnsetType | None, doc("Null under 50 decisions.")] = UNSET
     expected_reward: Change | UnsetType = UNSET
     scaled_reward: Change | UnsetType = UNSET
     picked_best: Change | UnsetType = UNSET
     flips: Flips
-    p_value: Annotated[
-        float, Meta(description="McNemar's exact test of fixed against broken, two-sided.")
-    ]
+    p_value: Annotated[float, doc("McNemar's exact test of fixed against broken, two-sided.")]
 
 
 class ComparisonSlice(Struct, frozen=True, kw_only=True):
@@ -470,10 +448,10 @@ class FlippedRecord(Struct, frozen=True, kw_only=True):
     context_sha256: str
     decision_id: str
     flip: FlipKind
-    right: Annotated[list[str], Meta(description="The outcome, or outcomes, that are right.")]
-    before: Annotated[str, Meta(description="Top outcome of the model before.")]
-    after: Annotated[str, Meta(description="Top outcome of the model after.")]
-    p_before: Annotated[float, Meta(description="Its probability.")]
+    right: Annotated[list[str], doc("The outcome, or outcomes, that are right.")]
+    before: Annotated[str, doc("Top outcome of the model before.")]
+    after: Annotated[str, doc("Top outcome of the model after.")]
+    p_before: Annotated[float, doc("Its probability.")]
     p_after: float
 
 
@@ -492,12 +470,10 @@ class EvaluationComparison(Framed, Struct, frozen=True, kw_only=True):
     overall: PairedMeasures
     groups: list[ComparisonTable]
     flipped: Annotated[
-        list[FlippedRecord],
-        Meta(description="Those fixed and broken, the surest changes of mind first."),
+        list[FlippedRecord], doc("Those fixed and broken, the surest changes of mind first.")
     ]
     flipped_total: int
     changed: Annotated[
-        list[FlippedRecord],
-        Meta(description="Those wrong in both with another top outcome, the surest first."),
+        list[FlippedRecord], doc("Those wrong in both with another top outcome, the surest first.")
     ]
     changed_total: int

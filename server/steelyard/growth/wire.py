@@ -8,6 +8,7 @@ from msgspec import Meta, Struct
 
 from steelyard.families.wire import FAMILY_NAME, MaxPrice
 from steelyard.wire.measures import Measure
+from steelyard.wire.schemas import doc
 
 GrowthPolicy = Literal["rows", "propose", "move"]
 GrowthStage = Literal[
@@ -20,8 +21,8 @@ class SetGrowth(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     policy: Annotated[
         GrowthPolicy,
-        Meta(
-            description="`rows`: make rows of feedback. `propose`: also train a family, let it answer "
+        doc(
+            "`rows`: make rows of feedback. `propose`: also train a family, let it answer "
             "along, compare, and point the alias `proposed` to what passes. `move`: point "
             "`production` to it."
         ),
@@ -31,8 +32,8 @@ class SetGrowth(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
             str, Meta(min_length=1, max_length=64, extra_json_schema={"pattern": FAMILY_NAME})
         ]
         | None,
-        Meta(
-            description="The family of its rows; as the decision is called, with hyphens. Small "
+        doc(
+            "The family of its rows; as the decision is called, with hyphens. Small "
             "letters, digits and `-`, at most 48, the first a letter."
         ),
     ] = None
@@ -59,8 +60,8 @@ class SetGrowth(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     ] = 100
     judge_rows: Annotated[
         Annotated[float, Meta(ge=0.5, le=1)] | None,
-        Meta(
-            description="The probability from which answers without feedback a day later become "
+        doc(
+            "The probability from which answers without feedback a day later become "
             "training rows, `by` a model; none where left out."
         ),
     ] = None
@@ -78,17 +79,14 @@ class SetGrowth(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 class LearningEstimate(Struct, frozen=True, kw_only=True):
     """Whether a family would pass, by heads trained on fractions of the rows."""
 
-    rows: Annotated[int, Meta(description="Training rows.")]
-    evaluation: Annotated[int, Meta(description="Labelled decisions of held-out rows.")]
-    curve: Annotated[
-        list[tuple[int, float]], Meta(description="Training rows, and how often it is wrong.")
-    ]
-    error: Annotated[float, Meta(description="Of a family of all rows, by the fitted curve.")]
-    model_error: Annotated[Measure, Meta(description="Of the model that answers now, on feedback.")]
-    chance: Annotated[float, Meta(description="That such a family passes, simulated.")]
+    rows: Annotated[int, doc("Training rows.")]
+    evaluation: Annotated[int, doc("Labelled decisions of held-out rows.")]
+    curve: Annotated[list[tuple[int, float]], doc("Training rows, and how often it is wrong.")]
+    error: Annotated[float, doc("Of a family of all rows, by the fitted curve.")]
+    model_error: Annotated[Measure, doc("Of the model that answers now, on feedback.")]
+    chance: Annotated[float, doc("That such a family passes, simulated.")]
     more_rows: Annotated[
-        int | None,
-        Meta(description="Further rows until that chance is one half; null: no number is enough."),
+        int | None, doc("Further rows until that chance is one half; null: no number is enough.")
     ]
 
 
@@ -97,15 +95,13 @@ class GrowthComparison(Struct, frozen=True, kw_only=True):
 
     comparison_id: str
     verdict: str
-    right_change: Annotated[float, Meta(description="Of the decision where it is least.")]
-    right_low: Annotated[
-        float, Meta(description="The lower end of its interval, wider with every comparison.")
-    ]
+    right_change: Annotated[float, doc("Of the decision where it is least.")]
+    right_low: Annotated[float, doc("The lower end of its interval, wider with every comparison.")]
     margin: float
-    n_comparisons: Annotated[int, Meta(description="How often a family was compared, with this.")]
-    usd_before: Annotated[str, Meta(description="Of 1,000 requests.")]
+    n_comparisons: Annotated[int, doc("How often a family was compared, with this.")]
+    usd_before: Annotated[str, doc("Of 1,000 requests.")]
     usd_after: Annotated[
-        str, Meta(description="Of 1,000 requests, with those that go back to the model before.")
+        str, doc("Of 1,000 requests, with those that go back to the model before.")
     ]
     is_as_right: bool
     is_cheaper: bool
@@ -116,7 +112,7 @@ class GrowthStep(Struct, frozen=True, kw_only=True):
 
     at: float
     stage: GrowthStage
-    message: Annotated[str, Meta(description="With its figures, for people.")]
+    message: Annotated[str, doc("With its figures, for people.")]
 
 
 class Growth(Struct, frozen=True, kw_only=True):
@@ -125,11 +121,11 @@ class Growth(Struct, frozen=True, kw_only=True):
     decision: str
     policy: SetGrowth
     stage: GrowthStage
-    waits_for: Annotated[str, Meta(description="What the next step waits for, in a sentence.")]
+    waits_for: Annotated[str, doc("What the next step waits for, in a sentence.")]
     estimate: LearningEstimate | None
     comparison: GrowthComparison | None
-    steps: Annotated[list[GrowthStep], Meta(description="The newest 50, the newest first.")]
+    steps: Annotated[list[GrowthStep], doc("The newest 50, the newest first.")]
     set_by: str
     set_at: float
-    turned_at: Annotated[float | None, Meta(description="When it was last looked at.")]
-    stopped_at: Annotated[float | None, Meta(description="Null while it goes on.")]
+    turned_at: Annotated[float | None, doc("When it was last looked at.")]
+    stopped_at: Annotated[float | None, doc("Null while it goes on.")]

@@ -21,6 +21,7 @@ from steelyard.wire.queries import (
     OneOf,
     PageQuery,
 )
+from steelyard.wire.schemas import doc
 from steelyard.wire.shown import Shown
 
 LabelingStatus = Literal[
@@ -62,11 +63,10 @@ class Teacher(Struct, frozen=True, kw_only=True):
     id: str
     name: str
     reasoning: Annotated[
-        str, Meta(description="How much it writes before it answers; `none` of those here do.")
+        str, doc("How much it writes before it answers; `none` of those here do.")
     ] = "none"
     doubt: Annotated[
-        str | UnsetType,
-        Meta(description="Of a connected model that has not qualified, or does no longer: why."),
+        str | UnsetType, doc("Of a connected model that has not qualified, or does no longer: why.")
     ] = UNSET
 
 
@@ -75,12 +75,10 @@ class TeacherList(Shown, Struct, frozen=True, kw_only=True):
 
     available: bool
     reason: Annotated[
-        str | UnsetType, Meta(description="Why rows cannot be labelled here; without teachers.")
+        str | UnsetType, doc("Why rows cannot be labelled here; without teachers.")
     ] = UNSET
     data: list[Teacher]
-    defaults: Annotated[
-        dict[str, list[str]], Meta(description="`default`: who labels when a job names nobody.")
-    ]
+    defaults: Annotated[dict[str, list[str]], doc("`default`: who labels when a job names nobody.")]
     limits: dict[str, int]
 
 
@@ -95,8 +93,7 @@ class SourceRowInput(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
     context: ContextInput
     decisions: Annotated[
-        RowDecisions | None,
-        Meta(description="Left out where the job gives decisions for all such rows."),
+        RowDecisions | None, doc("Left out where the job gives decisions for all such rows.")
     ] = None
     metadata: MetadataValues | None = None
 
@@ -104,7 +101,7 @@ class SourceRowInput(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 class UploadQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The name of an uploaded source."""
 
-    name: Annotated[DatasetName, Meta(description="Not blank; percent-encoded.")]
+    name: Annotated[DatasetName, doc("Not blank; percent-encoded.")]
 
 
 class LabelingSource(Shown, Struct, frozen=True, kw_only=True):
@@ -113,7 +110,7 @@ class LabelingSource(Shown, Struct, frozen=True, kw_only=True):
     id: str
     name: str
     rows: int
-    sha256: Annotated[str, Meta(description="Names the queries, in order.")]
+    sha256: Annotated[str, doc("Names the queries, in order.")]
     input: InputReceipt
     created_at: float
 
@@ -125,7 +122,7 @@ class LabelingSourcePage(CursorPage[LabelingSource], Shown, frozen=True):
 class SourceRow(Struct, frozen=True, kw_only=True):
     """One query of a source."""
 
-    index: Annotated[int, Meta(description="Place in the source, from 0.")]
+    index: Annotated[int, doc("Place in the source, from 0.")]
     context: Any
     decisions: list[Any] | UnsetType = UNSET
     metadata: dict[str, Any] | UnsetType = UNSET
@@ -158,36 +155,32 @@ class ResultsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     """Which page of results."""
 
     offset: Annotated[int, Meta(ge=0, le=MAX_NUMBER, description="Rows before the page.")] = 0
-    limit: Annotated[
-        Annotated[int, Meta(ge=1, le=MAX_RESULTS)], Meta(description="Rows of a page.")
-    ] = DEFAULT_RESULTS
+    limit: Annotated[Annotated[int, Meta(ge=1, le=MAX_RESULTS)], doc("Rows of a page.")] = (
+        DEFAULT_RESULTS
+    )
 
 
 class CreateLabelingJob(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Ask teachers to label a source."""
 
-    source_id: Annotated[_Id, Meta(description="Id of the source.")]
+    source_id: Annotated[_Id, doc("Id of the source.")]
     teacher_models: Annotated[
         Annotated[list[Name], Meta(min_length=1, max_length=MAX_TEACHERS)] | None,
-        Meta(description="Ids of teachers; the defaults when left out."),
+        doc("Ids of teachers; the defaults when left out."),
     ] = None
-    decisions: Annotated[
-        RowDecisions | None,
-        Meta(description="For the rows that carry none."),
-    ] = None
+    decisions: Annotated[RowDecisions | None, doc("For the rows that carry none.")] = None
     name: Annotated[
-        DatasetName | None, Meta(description="Of the job and its dataset; the source's by default.")
+        DatasetName | None, doc("Of the job and its dataset; the source's by default.")
     ] = None
     weighting: Annotated[
         Weighting,
-        Meta(
-            description="`votes`: targets are the mean of labels. `probabilities`: of calibrated "
+        doc(
+            "`votes`: targets are the mean of labels. `probabilities`: of calibrated "
             "probabilities, where a teacher has a calibration."
         ),
     ] = "votes"
     max_price_usd: Annotated[
-        Annotated[str, Meta(max_length=32)] | None,
-        Meta(description="Refuse a higher price than this."),
+        Annotated[str, Meta(max_length=32)] | None, doc("Refuse a higher price than this.")
     ] = None
 
 
@@ -197,25 +190,22 @@ class DecisionAgreement(Struct, frozen=True, kw_only=True):
     decision_id: str
     alpha: Annotated[
         Measure | None,
-        Meta(
-            description="Krippendorff's alpha: 1 is agreement, 0 chance. Null where fewer than two "
+        doc(
+            "Krippendorff's alpha: 1 is agreement, 0 chance. Null where fewer than two "
             "teachers answered, or all votes are for one outcome."
         ),
     ]
-    agreement: Annotated[
-        Measure | None, Meta(description="Share of rows on which all who answered agree.")
-    ]
+    agreement: Annotated[Measure | None, doc("Share of rows on which all who answered agree.")]
 
 
 class TeacherAgreement(Struct, frozen=True, kw_only=True):
     """One teacher beside the others."""
 
     model: str
-    answered: Annotated[int, Meta(description="Rows.")]
-    errors: Annotated[int, Meta(description="Rows that it did not answer.")]
+    answered: Annotated[int, doc("Rows.")]
+    errors: Annotated[int, doc("Rows that it did not answer.")]
     with_others: Annotated[
-        Measure | None,
-        Meta(description="How often another teacher gave a decision the same label."),
+        Measure | None, doc("How often another teacher gave a decision the same label.")
     ]
 
 
@@ -229,29 +219,23 @@ class LabelingJob(Shown, Struct, frozen=True, kw_only=True):
     teacher_models: list[str]
     weighting: Weighting
     rows: int
-    completed_rows: Annotated[int, Meta(description="Rows that every teacher was asked about.")]
-    valid_rows: Annotated[int, Meta(description="Rows that may become rows of a dataset.")]
-    agreement_rows: Annotated[int, Meta(description="Rows on which all teachers agree.")]
-    error_rows: Annotated[int, Meta(description="Rows that a teacher did not answer.")]
-    price_usd: Annotated[str, Meta(description="Held when queued, charged once labels are ready.")]
+    completed_rows: Annotated[int, doc("Rows that every teacher was asked about.")]
+    valid_rows: Annotated[int, doc("Rows that may become rows of a dataset.")]
+    agreement_rows: Annotated[int, doc("Rows on which all teachers agree.")]
+    error_rows: Annotated[int, doc("Rows that a teacher did not answer.")]
+    price_usd: Annotated[str, doc("Held when queued, charged once labels are ready.")]
     charge: LabelingCharge
     created_at: float
     updated_at: float
     dataset_id: str | UnsetType = UNSET
-    error: Annotated[str | UnsetType, Meta(description="Why it failed.")] = UNSET
+    error: Annotated[str | UnsetType, doc("Why it failed.")] = UNSET
     error_code: str | UnsetType = UNSET
     warnings: Annotated[
         list[str] | UnsetType,
-        Meta(
-            description="In the answer that queues it: teachers that have not qualified, and why."
-        ),
+        doc("In the answer that queues it: teachers that have not qualified, and why."),
     ] = UNSET
-    decisions: Annotated[
-        list[DecisionAgreement] | UnsetType, Meta(description="Once labels are ready.")
-    ] = UNSET
-    teachers: Annotated[
-        list[TeacherAgreement] | UnsetType, Meta(description="Once labels are ready.")
-    ] = UNSET
+    decisions: Annotated[list[DecisionAgreement] | UnsetType, doc("Once labels are ready.")] = UNSET
+    teachers: Annotated[list[TeacherAgreement] | UnsetType, doc("Once labels are ready.")] = UNSET
 
     @property
     def summary(self) -> JobSummary:
@@ -275,9 +259,9 @@ class TeacherJudgment(Struct, frozen=True, kw_only=True):
     """One teacher's answer to a row."""
 
     model: str
-    labels: Annotated[
-        dict[str, str] | UnsetType, Meta(description="Decision id to the outcome it chose.")
-    ] = UNSET
+    labels: Annotated[dict[str, str] | UnsetType, doc("Decision id to the outcome it chose.")] = (
+        UNSET
+    )
     probabilities: Targets | UnsetType = UNSET
     error: str | UnsetType = UNSET
 
@@ -285,15 +269,15 @@ class TeacherJudgment(Struct, frozen=True, kw_only=True):
 class LabelingResult(Struct, frozen=True, kw_only=True):
     """A row with the teachers' answers."""
 
-    index: Annotated[int, Meta(description="Place in the source, from 0.")]
+    index: Annotated[int, doc("Place in the source, from 0.")]
     context: Any
     decisions: list[Any]
     teachers: list[TeacherJudgment]
-    valid: Annotated[bool, Meta(description="Whether every decision got a label from a teacher.")]
-    agreement: Annotated[bool, Meta(description="Whether all teachers agree on all decisions.")]
+    valid: Annotated[bool, doc("Whether every decision got a label from a teacher.")]
+    agreement: Annotated[bool, doc("Whether all teachers agree on all decisions.")]
     targets: Targets | UnsetType = UNSET
     metadata: dict[str, Any] | UnsetType = UNSET
-    error: Annotated[str | UnsetType, Meta(description="Why the row is not valid.")] = UNSET
+    error: Annotated[str | UnsetType, doc("Why the row is not valid.")] = UNSET
 
 
 class LabelingResults(Shown, Struct, frozen=True, kw_only=True):
@@ -311,8 +295,7 @@ class ReviewedTeacher(Struct, frozen=True, kw_only=True):
 
     model: str
     agreement: Annotated[
-        Measure | None,
-        Meta(description="Share of reviewed decisions on which it chose what people settled on."),
+        Measure | None, doc("Share of reviewed decisions on which it chose what people settled on.")
     ]
 
 
@@ -328,11 +311,10 @@ class FinalizeJob(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
 
     row_indices: _Indices | None = None
     evaluation_fraction: Annotated[
-        Fraction | None,
-        Meta(description="Share of the contexts of `row_indices` put aside; 0.2 when left out."),
+        Fraction | None, doc("Share of the contexts of `row_indices` put aside; 0.2 when left out.")
     ] = None
     training_indices: _Indices | None = None
     evaluation_indices: _Indices | None = None
     max_price_usd: Annotated[
-        Annotated[str, Meta(max_length=32)] | None, Meta(description="Datasets cost nothing here.")
+        Annotated[str, Meta(max_length=32)] | None, doc("Datasets cost nothing here.")
     ] = None

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from steelyard.wire.decoding import decoder_of
+from steelyard.wire.schemas import doc
 
 #: Iterations of a layout.
 ITERATIONS = 450
@@ -20,8 +21,8 @@ class MapProgress(Struct, frozen=True, kw_only=True):
     """Where a running map is."""
 
     phase: MapPhase
-    step: Annotated[int, Meta(description="Rows, or iterations, that are done.")]
-    steps: Annotated[int, Meta(description="Of so many.")]
+    step: Annotated[int, doc("Rows, or iterations, that are done.")]
+    steps: Annotated[int, doc("Of so many.")]
 
 
 class Made(Struct, frozen=True, kw_only=True):

@@ -14,6 +14,7 @@ from steelyard.decisions.wire import Name
 from steelyard.maps.progress import MapProgress
 from steelyard.wire.jobs import JobNoun, JobStep, JobSummary, summary_of
 from steelyard.wire.queries import CursorPage, PageQuery
+from steelyard.wire.schemas import doc
 from steelyard.wire.shown import Shown
 
 MapStatus = Literal["queued", "running", "cancelling", "succeeded", "failed", "cancelled"]
@@ -30,10 +31,7 @@ NONE, OTHER = -1, -2
 
 _Id = Annotated[str, Meta(min_length=1, max_length=64)]
 _Places = Annotated[
-    list[int],
-    Meta(
-        description="Place in `outcomes`; -1 where there is none, -2 for an outcome not among them."
-    ),
+    list[int], doc("Place in `outcomes`; -1 where there is none, -2 for an outcome not among them.")
 ]
 
 
@@ -50,26 +48,22 @@ MAP = JobNoun(
 class CreateMap(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Which version to lay out, by which model's vectors."""
 
-    dataset_id: Annotated[_Id, Meta(description="Id of the dataset.")]
-    version: Annotated[Version | None, Meta(description="The newest when left out.")] = None
-    model: Annotated[
-        Name | None, Meta(description="A base model; the default one when left out.")
-    ] = None
+    dataset_id: Annotated[_Id, doc("Id of the dataset.")]
+    version: Annotated[Version | None, doc("The newest when left out.")] = None
+    model: Annotated[Name | None, doc("A base model; the default one when left out.")] = None
 
 
 class MapsQuery(PageQuery, frozen=True, kw_only=True):
     """Which page of the account's maps."""
 
-    dataset_id: Annotated[_Id | None, Meta(description="Only those of this dataset.")] = None
+    dataset_id: Annotated[_Id | None, doc("Only those of this dataset.")] = None
 
 
 class MapValuesQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The values of each point to return."""
 
-    decision: Annotated[Name, Meta(description="Id of a decision that rows ask.")]
-    evaluation: Annotated[
-        _Id | None, Meta(description="An evaluation of the dataset that succeeded.")
-    ] = None
+    decision: Annotated[Name, doc("Id of a decision that rows ask.")]
+    evaluation: Annotated[_Id | None, doc("An evaluation of the dataset that succeeded.")] = None
 
 
 class DatasetMap(Shown, Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -80,15 +74,13 @@ class DatasetMap(Shown, Struct, frozen=True, kw_only=True, omit_defaults=True):
     status: MapStatus
     dataset_id: str
     dataset_version: int
-    model: Annotated[str, Meta(description="The model whose vectors are compared.")]
-    rows: Annotated[int, Meta(description="Rows of the version.")]
-    points: Annotated[
-        int, Meta(description=f"Rows laid out: all, or {MAX_POINTS} taken evenly of more.")
-    ]
+    model: Annotated[str, doc("The model whose vectors are compared.")]
+    rows: Annotated[int, doc("Rows of the version.")]
+    points: Annotated[int, doc(f"Rows laid out: all, or {MAX_POINTS} taken evenly of more.")]
     progress: MapProgress | None
     created_at: float
     updated_at: float
-    error: Annotated[str | None, Meta(description="Why it failed; not there otherwise.")] = None
+    error: Annotated[str | None, doc("Why it failed; not there otherwise.")] = None
     error_code: str | None = None
 
     @property
@@ -114,11 +106,11 @@ class MapPoints(Struct, frozen=True, kw_only=True):
     """The points of a map, as columns."""
 
     map: str
-    index: Annotated[list[int], Meta(description="The row's place in the dataset, from 0.")]
-    x: Annotated[list[float], Meta(description="-1 to 1.")]
-    y: Annotated[list[float], Meta(description="-1 to 1.")]
-    is_evaluation: Annotated[list[bool], Meta(description="Of the evaluation side.")]
-    text: Annotated[list[str], Meta(description="How the context begins.")]
+    index: Annotated[list[int], doc("The row's place in the dataset, from 0.")]
+    x: Annotated[list[float], doc("-1 to 1.")]
+    y: Annotated[list[float], doc("-1 to 1.")]
+    is_evaluation: Annotated[list[bool], doc("Of the evaluation side.")]
+    text: Annotated[list[str], doc("How the context begins.")]
 
 
 class MapValues(Struct, frozen=True, kw_only=True):
@@ -127,15 +119,14 @@ class MapValues(Struct, frozen=True, kw_only=True):
     map: str
     decision: str
     outcomes: Annotated[
-        list[str], Meta(description=f"The {MAX_OUTCOMES} most frequent, the most frequent first.")
+        list[str], doc(f"The {MAX_OUTCOMES} most frequent, the most frequent first.")
     ]
     expected: _Places
-    answered: Annotated[_Places | None, Meta(description="Null without an evaluation.")]
+    answered: Annotated[_Places | None, doc("Null without an evaluation.")]
     is_right: Annotated[
         list[bool | None] | None,
-        Meta(description="Null without an evaluation, and of rows that it did not score."),
+        doc("Null without an evaluation, and of rows that it did not score."),
     ]
     confidence: Annotated[
-        list[float | None] | None,
-        Meta(description="The probability of what was answered; null as `is_right`."),
+        list[float | None] | None, doc("The probability of what was answered; null as `is_right`.")
     ]

@@ -21,16 +21,16 @@ from steelyard.evaluations.wire import Evaluation, EvaluationSubmission
 from steelyard.models.wire import Model, ModelList
 from steelyard.serving.recipes_wire import RecipeList
 from steelyard.wire.limits import MAX_DECISIONS
-from steelyard.wire.schemas import portable
+from steelyard.wire.schemas import doc, portable
 
 _MOST_ROWS = 50
 
 ContextArgument = Annotated[
-    Any, Meta(description="What the decisions are about: a text, or any JSON object or array.")
+    Any, doc("What the decisions are about: a text, or any JSON object or array.")
 ]
 _Decisions = Annotated[list[DecisionInput], Meta(min_length=1, max_length=MAX_DECISIONS)]
-_ModelName = Annotated[str | None, Meta(description="A model of list_models; the default if not.")]
-_Dataset = Annotated[str, Meta(description="A dataset's id.")]
+_ModelName = Annotated[str | None, doc("A model of list_models; the default if not.")]
+_Dataset = Annotated[str, doc("A dataset's id.")]
 
 
 class Tool(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -123,7 +123,7 @@ class ExplainedModel(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class ExplainAnswer(Tool, frozen=True, kw_only=True):
     """Return the facts behind a model's answers: its card, and the gate that it passed."""
 
-    model: Annotated[str, Meta(description="As an answer names it.")]
+    model: Annotated[str, doc("As an answer names it.")]
 
     async def ask(self, client: AsyncClient) -> ExplainedModel:
         """Return the API's answer."""
@@ -138,7 +138,7 @@ class SearchRowsTool(Tool, frozen=True, kw_only=True):
     """Return rows of a dataset that have words, with their labels."""
 
     dataset: _Dataset
-    text: Annotated[str | None, Meta(description="Words that contexts have.")] = None
+    text: Annotated[str | None, doc("Words that contexts have.")] = None
     limit: Annotated[int, Meta(ge=1, le=_MOST_ROWS)] = 10
 
     async def ask(self, client: AsyncClient) -> FoundRowsAnswer:
@@ -149,7 +149,7 @@ class SearchRowsTool(Tool, frozen=True, kw_only=True):
 class GetEvaluation(Tool, frozen=True, kw_only=True):
     """Return an evaluation: its status, and its figures once it has succeeded."""
 
-    evaluation: Annotated[str, Meta(description="An evaluation's id.")]
+    evaluation: Annotated[str, doc("An evaluation's id.")]
 
     async def ask(self, client: AsyncClient) -> Evaluation:
         """Return the API's answer."""
@@ -160,10 +160,8 @@ class RecordFeedback(Tool, frozen=True, kw_only=True):
     """Store the real outcome of a stored answer."""
 
     changes: ClassVar[bool] = True
-    answer: Annotated[str, Meta(description="Id of a stored answer, dec_….")]
-    outcomes: Annotated[
-        dict[str, str], Meta(description="Decision id to the outcome that came true.")
-    ]
+    answer: Annotated[str, doc("Id of a stored answer, dec_….")]
+    outcomes: Annotated[dict[str, str], doc("Decision id to the outcome that came true.")]
 
     async def ask(self, client: AsyncClient) -> FeedbackResponse:
         """Return the API's answer."""

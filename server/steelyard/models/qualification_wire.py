@@ -8,6 +8,7 @@ from msgspec import Meta, Struct, field
 
 from steelyard.wire.measures import Measure
 from steelyard.wire.origins import LabelledBy
+from steelyard.wire.schemas import doc
 
 #: Labels by people without which nothing qualifies.
 MIN_LABELS = 50
@@ -18,13 +19,12 @@ class QualifyJudge(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
     dataset_id: Annotated[str, Meta(min_length=1, max_length=64)]
     rows: Annotated[
-        Annotated[int, Meta(ge=MIN_LABELS, le=2_000)],
-        Meta(description="Held-out rows that are asked at most."),
+        Annotated[int, Meta(ge=MIN_LABELS, le=2_000)], doc("Held-out rows that are asked at most.")
     ] = 200
     labelled_by: Annotated[
         Annotated[list[LabelledBy], Meta(min_length=1, max_length=6)],
-        Meta(
-            description="Origins of the labels that count, `person` and `expert` by default. People are to have labelled without having "
+        doc(
+            "Origins of the labels that count, `person` and `expert` by default. People are to have labelled without having "
             "seen what this judge says; `unknown` counts rows that do not say by whom."
         ),
     ] = field(default_factory=lambda: ["person", "expert"])
@@ -35,17 +35,14 @@ class JudgeIdentity(Struct, frozen=True, kw_only=True):
 
     wire: str
     url: str = ""
-    model: Annotated[str, Meta(description="Its name at the other server.")] = ""
+    model: Annotated[str, doc("Its name at the other server.")] = ""
     file: str = ""
     file_sha256: Annotated[
-        str,
-        Meta(description="Of a file's length, its first and its last megabyte; empty without one."),
+        str, doc("Of a file's length, its first and its last megabyte; empty without one.")
     ] = ""
-    settings: Annotated[
-        dict[str, Any], Meta(description="Of how it is asked, and its temperatures.")
-    ] = {}
+    settings: Annotated[dict[str, Any], doc("Of how it is asked, and its temperatures.")] = {}
     provider_model: Annotated[
-        str, Meta(description="The name that its server gave itself; empty where it gave none yet.")
+        str, doc("The name that its server gave itself; empty where it gave none yet.")
     ] = ""
 
 
@@ -54,39 +51,34 @@ class Qualification(Struct, frozen=True, kw_only=True):
 
     id: str
     judge: str
-    number: Annotated[int, Meta(description="1 for the judge's first.")]
+    number: Annotated[int, doc("1 for the judge's first.")]
     created_at: float
     dataset_id: str
     dataset_version: int
     identity: JudgeIdentity
     wordings: Annotated[
         list[str],
-        Meta(
-            description="SHA-256 of each decision's wording: kind, question, outcomes, rubric, guideline."
-        ),
+        doc("SHA-256 of each decision's wording: kind, question, outcomes, rubric, guideline."),
     ]
     labelled_by: list[LabelledBy]
-    contexts: Annotated[int, Meta(description="Rows that were asked.")]
-    failures: Annotated[
-        int, Meta(description="Of these, rows without an answer; they count nowhere.")
-    ]
+    contexts: Annotated[int, doc("Rows that were asked.")]
+    failures: Annotated[int, doc("Of these, rows without an answer; they count nowhere.")]
     agreement: Annotated[
         Measure,
-        Meta(
-            description="How often a person says the same; where several said something else, the "
+        doc(
+            "How often a person says the same; where several said something else, the "
             "share of them."
         ),
     ]
-    accuracy: Annotated[Measure, Meta(description="How often it says what most people say.")]
-    log_loss: Annotated[Measure, Meta(description="Nats.")]
-    floor: Annotated[float, Meta(description="Agreement that was needed.")]
-    passed: Annotated[bool, Meta(description="Whether the agreement reaches the floor.")]
+    accuracy: Annotated[Measure, doc("How often it says what most people say.")]
+    log_loss: Annotated[Measure, doc("Nats.")]
+    floor: Annotated[float, doc("Agreement that was needed.")]
+    passed: Annotated[bool, doc("Whether the agreement reaches the floor.")]
     kin: Annotated[
-        list[str], Meta(description="Connected models of the same file or model: they err alike.")
+        list[str], doc("Connected models of the same file or model: they err alike.")
     ] = []
     voided_by: Annotated[
-        list[str],
-        Meta(description="What of the judge is otherwise by now: `file`, `model`, `settings` …"),
+        list[str], doc("What of the judge is otherwise by now: `file`, `model`, `settings` …")
     ] = []
 
 
@@ -95,5 +87,5 @@ class QualificationList(Struct, frozen=True, kw_only=True):
 
     data: list[Qualification]
     is_qualified: Annotated[
-        bool, Meta(description="Whether the newest passed, and the judge is as it was then.")
+        bool, doc("Whether the newest passed, and the judge is as it was then.")
     ]

@@ -9,6 +9,7 @@ from msgspec import Meta, Struct
 from steelyard.models.judge_wire import SetupTask
 from steelyard.serving.routed.figures import CertifiedAccuracy, Figures
 from steelyard.wire.limits import MAX_STEPS
+from steelyard.wire.schemas import doc
 
 _Name = Annotated[str, Meta(min_length=1, max_length=128)]
 
@@ -17,31 +18,29 @@ class ModelOfRoute(Struct, frozen=True, kw_only=True):
     """A model of a route, and below which top probability the next one is asked."""
 
     model: str
-    threshold: Annotated[float | None, Meta(description="Null of the last, whose answer stands.")]
+    threshold: Annotated[float | None, doc("Null of the last, whose answer stands.")]
 
 
 class RouteFit(Struct, frozen=True, kw_only=True):
     """How good a route is on the rows of its dataset."""
 
-    training: Annotated[Figures, Meta(description="On the rows that chose the thresholds.")]
-    evaluation: Annotated[
-        list[Figures], Meta(description="On the others: the route, then each model alone.")
-    ]
+    training: Annotated[Figures, doc("On the rows that chose the thresholds.")]
+    evaluation: Annotated[list[Figures], doc("On the others: the route, then each model alone.")]
     certified: Annotated[
-        CertifiedAccuracy | None, Meta(description="Of a route that was fitted to an accuracy.")
+        CertifiedAccuracy | None, doc("Of a route that was fitted to an accuracy.")
     ]
-    failures: Annotated[dict[str, int], Meta(description="Why rows failed, and how many did.")]
+    failures: Annotated[dict[str, int], doc("Why rows failed, and how many did.")]
 
 
 class ModelRoute(Struct, frozen=True, kw_only=True):
     """A route of this server, or one that is fitted for the first time."""
 
     name: str
-    models: Annotated[list[ModelOfRoute], Meta(description="Empty before its first fit ended.")]
+    models: Annotated[list[ModelOfRoute], doc("Empty before its first fit ended.")]
     dataset_id: str | None
     version: int | None
     task: SetupTask | None = None
-    fit: Annotated[RouteFit | None, Meta(description="Of the last fit.")] = None
+    fit: Annotated[RouteFit | None, doc("Of the last fit.")] = None
 
 
 class RouteList(Struct, frozen=True, kw_only=True):
@@ -65,21 +64,20 @@ class FitRoute(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     dataset_id: Annotated[str, Meta(min_length=1, max_length=64)]
     bound: Annotated[
         Literal["accuracy", "price", "share"],
-        Meta(
-            description="`accuracy`: the cheapest that is certified to be right so often; `price`, in "
+        doc(
+            "`accuracy`: the cheapest that is certified to be right so often; `price`, in "
             "USD for 1,000 decisions, or `share`, of decisions beyond the first model: the most "
             "accurate within it."
         ),
     ]
     value: Annotated[float, Meta(ge=0, le=1e6)]
     rows: Annotated[
-        Annotated[int, Meta(ge=20, le=2_000)],
-        Meta(description="Rows of each side that are asked at most."),
+        Annotated[int, Meta(ge=20, le=2_000)], doc("Rows of each side that are asked at most.")
     ] = 200
     confidence: Annotated[
-        Annotated[float, Meta(ge=0.5, lt=1)], Meta(description="Of an accuracy that is certified.")
+        Annotated[float, Meta(ge=0.5, lt=1)], doc("Of an accuracy that is certified.")
     ] = 0.95
-    replace: Annotated[bool, Meta(description="Fit a route anew that is there.")] = False
+    replace: Annotated[bool, doc("Fit a route anew that is there.")] = False
 
 
 class RemovedRoute(Struct, frozen=True, kw_only=True):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from steelyard.models.judge_wire import TaskKind
 from steelyard.wire.jobs import JobNoun, JobStep, JobSummary, summary_of
 from steelyard.wire.queries import CursorPage
+from steelyard.wire.schemas import doc
 from steelyard.wire.shown import Shown
 
 SETUP = JobNoun(
@@ -27,21 +28,21 @@ class ModelSetup(Shown, Struct, frozen=True, kw_only=True):
     id: str
     object: Literal["model.setup"] = "model.setup"
     kind: TaskKind
-    name: Annotated[str, Meta(description="The model, the route, or `the home`.")]
+    name: Annotated[str, doc("The model, the route, or `the home`.")]
     status: Literal["queued", "running", "cancelling", "cancelled", "succeeded", "failed"]
     dataset_id: str | None
     dataset_version: int | None
     done: Annotated[
         int,
-        Meta(
-            description="Bytes of a download, files of a backup, rows of a calibration, a qualification or a "
+        doc(
+            "Bytes of a download, files of a backup, rows of a calibration, a qualification or a "
             "fit."
         ),
     ]
-    total: Annotated[int, Meta(description="Of these; 0 while that is not known.")]
+    total: Annotated[int, doc("Of these; 0 while that is not known.")]
     created_at: float
     updated_at: float
-    error: Annotated[str | None, Meta(description="Why it failed.")]
+    error: Annotated[str | None, doc("Why it failed.")]
 
     @property
     def summary(self) -> JobSummary:

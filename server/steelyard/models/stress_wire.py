@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from steelyard.wire.measures import Measure
+from steelyard.wire.schemas import doc
 
 
 class StressLine(Struct, frozen=True, kw_only=True):
@@ -15,12 +16,10 @@ class StressLine(Struct, frozen=True, kw_only=True):
     pressure: str
     description: str
     flipped: Annotated[
-        Measure | None,
-        Meta(description="Share of answers whose likeliest outcome is another; null of none."),
+        Measure | None, doc("Share of answers whose likeliest outcome is another; null of none.")
     ]
     beyond_noise: Annotated[
-        Measure | None,
-        Meta(description="That share less the one under harmless wording; null of those two."),
+        Measure | None, doc("That share less the one under harmless wording; null of those two.")
     ]
 
 
@@ -29,6 +28,6 @@ class StressReport(Struct, frozen=True, kw_only=True):
 
     model: str
     dataset_version: int
-    contexts: Annotated[int, Meta(description="Rows of which all requests were answered.")]
-    tested_at: Annotated[float, Meta(description="Unix seconds.")]
+    contexts: Annotated[int, doc("Rows of which all requests were answered.")]
+    tested_at: Annotated[float, doc("Unix seconds.")]
     lines: list[StressLine]

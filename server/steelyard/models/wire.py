@@ -9,6 +9,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from steelyard.families.fine_tune_wire import JobMetrics
 from steelyard.families.wire import LoadState, OffReason, Window
 from steelyard.models.stress_wire import StressReport
+from steelyard.wire.schemas import doc
 
 ModelStatus = Literal["ready", "unavailable", "deleted", "discarded"]
 #: The statuses of a model that is gone for good.
@@ -36,7 +37,7 @@ class EvaluationSet(Struct, frozen=True, kw_only=True):
     training_examples: int | None
     validation_examples: int | None
     earlier_examples: Annotated[
-        int | None, Meta(description="Of the training rows, those of earlier fine-tunes.")
+        int | None, doc("Of the training rows, those of earlier fine-tunes.")
     ]
 
 
@@ -46,75 +47,67 @@ class Model(Struct, frozen=True, kw_only=True):
     From ``base`` on the fields are a tuned model's alone.
     """
 
-    id: Annotated[str, Meta(description="A base model's name, or a number such as `router@3`.")]
+    id: Annotated[str, doc("A base model's name, or a number such as `router@3`.")]
     name: str
     status: Annotated[
-        ModelStatus,
-        Meta(description="`unavailable` when no call would be answered now, loaded or not."),
+        ModelStatus, doc("`unavailable` when no call would be answered now, loaded or not.")
     ]
     description: str
     evaluation_key: Annotated[
         str,
-        Meta(
-            description="SHA-256 of what decides its answers: files, engine, calibration. Models "
+        doc(
+            "SHA-256 of what decides its answers: files, engine, calibration. Models "
             "with one key answer alike."
         ),
     ]
     decision_price_nano: Annotated[
-        str | None,
-        Meta(description="Price of an input token in nano-dollars: billionths of a dollar."),
+        str | None, doc("Price of an input token in nano-dollars: billionths of a dollar.")
     ]
-    family: Annotated[str, Meta(description="The base model that it is, or is tuned from.")]
-    lora: Annotated[str | None, Meta(description="Adapter id of a tuned model.")] = None
+    family: Annotated[str, doc("The base model that it is, or is tuned from.")]
+    lora: Annotated[str | None, doc("Adapter id of a tuned model.")] = None
     adapter_capacity: dict[str, int] | None = None
-    created_at: Annotated[float, Meta(description="Unix seconds.")]
-    max_input_tokens: Annotated[int, Meta(description="Most input tokens of a request.")]
-    max_prompt_tokens: Annotated[
-        int, Meta(description="The older name of `max_input_tokens`; the same number.")
-    ]
-    max_questions: Annotated[int, Meta(description="Most decisions of a request.")]
+    created_at: Annotated[float, doc("Unix seconds.")]
+    max_input_tokens: Annotated[int, doc("Most input tokens of a request.")]
+    max_prompt_tokens: Annotated[int, doc("The older name of `max_input_tokens`; the same number.")]
+    max_questions: Annotated[int, doc("Most decisions of a request.")]
     calibration: str
-    engine: Annotated[str, Meta(description="Engine and precision.")]
-    release_date: Annotated[str, Meta(description="`YYYY-MM-DD`.")]
+    engine: Annotated[str, doc("Engine and precision.")]
+    release_date: Annotated[str, doc("`YYYY-MM-DD`.")]
     base: str | UnsetType = UNSET
     stress: Annotated[
         StressReport | UnsetType,
-        Meta(description="How often its answers flip under pressure, where that was tested."),
+        doc("How often its answers flip under pressure, where that was tested."),
     ] = UNSET
-    job_id: Annotated[str | UnsetType, Meta(description="The fine-tune that made it.")] = UNSET
-    model_name: Annotated[str | UnsetType, Meta(description="Its family.")] = UNSET
-    version: Annotated[int | UnsetType, Meta(description="Its number in the family.")] = UNSET
+    job_id: Annotated[str | UnsetType, doc("The fine-tune that made it.")] = UNSET
+    model_name: Annotated[str | UnsetType, doc("Its family.")] = UNSET
+    version: Annotated[int | UnsetType, doc("Its number in the family.")] = UNSET
     parent: Annotated[
         str | UnsetType | None,
-        Meta(
-            description="Adapter id of the model that it was trained from, or on another base model "
+        doc(
+            "Adapter id of the model that it was trained from, or on another base model "
             "was compared with."
         ),
     ] = UNSET
     state: LoadState | UnsetType = UNSET
     availability_reason: Annotated[
-        AvailabilityReason | UnsetType,
-        Meta(description="Why it is unavailable; absent when it is not."),
+        AvailabilityReason | UnsetType, doc("Why it is unavailable; absent when it is not.")
     ] = UNSET
     metrics: JobMetrics | UnsetType | None = UNSET
-    heldout: Annotated[
-        dict[str, float] | UnsetType, Meta(description="What was measured on held-out rows.")
-    ] = UNSET
+    heldout: Annotated[dict[str, float] | UnsetType, doc("What was measured on held-out rows.")] = (
+        UNSET
+    )
     evaluation_set: EvaluationSet | UnsetType = UNSET
     deleted_at: float | UnsetType = UNSET
     discarded_at: float | UnsetType = UNSET
-    on_at: Annotated[float | UnsetType | None, Meta(description="When its own switch went on.")] = (
-        UNSET
-    )
+    on_at: Annotated[float | UnsetType | None, doc("When its own switch went on.")] = UNSET
     used_at: float | UnsetType | None = UNSET
     switches_off_at: float | UnsetType | None = UNSET
     off_reason: OffReason | UnsetType | None = UNSET
     off_at: float | UnsetType | None = UNSET
-    keep_warm: Annotated[bool | UnsetType, Meta(description="Kept warm on its own switch.")] = UNSET
+    keep_warm: Annotated[bool | UnsetType, doc("Kept warm on its own switch.")] = UNSET
     keep_warm_window: Window | UnsetType | None = UNSET
     keep_warm_stopped_at: Annotated[
-        float | UnsetType | None,
-        Meta(description="Stopped because the next hour could not be reserved."),
+        float | UnsetType | None, doc("Stopped because the next hour could not be reserved.")
     ] = UNSET
 
 
@@ -123,7 +116,7 @@ class ModelName(Struct, frozen=True, kw_only=True):
 
     name: str
     description: str
-    release_date: Annotated[str, Meta(description="`YYYY-MM-DD`.")]
+    release_date: Annotated[str, doc("`YYYY-MM-DD`.")]
 
 
 class ModelList(Struct, frozen=True, kw_only=True):
@@ -142,12 +135,9 @@ class ModelReadiness(Struct, frozen=True, kw_only=True):
     ready: bool
     reason: UnreadyReason | UnsetType = UNSET
     hosts: Annotated[
-        int | UnsetType,
-        Meta(description="Of a base or connected model where several share a state: the hosts."),
+        int | UnsetType, doc("Of a base or connected model where several share a state: the hosts.")
     ] = UNSET
-    hosts_ready: Annotated[
-        int | UnsetType, Meta(description="How many of them would answer now.")
-    ] = UNSET
+    hosts_ready: Annotated[int | UnsetType, doc("How many of them would answer now.")] = UNSET
 
 
 class DeleteModelQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -155,5 +145,5 @@ class DeleteModelQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
     adapter: Annotated[
         Annotated[str, Meta(min_length=1, max_length=128)] | None,
-        Meta(description="Refuse with `model_changed` unless the number is this adapter."),
+        doc("Refuse with `model_changed` unless the number is this adapter."),
     ] = None

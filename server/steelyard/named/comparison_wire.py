@@ -12,6 +12,7 @@ from steelyard.named.wire import AliasName, DecisionName, VersionNumber
 from steelyard.wire.jobs import JobNoun, JobStep, JobSummary, summary_of
 from steelyard.wire.measures import Measure
 from steelyard.wire.queries import CursorPage, PageQuery
+from steelyard.wire.schemas import doc
 
 Verdict = Literal["passed", "refused", "inconclusive"]
 ComparisonStatus = Literal["queued", "running", "cancelling", "succeeded", "failed", "cancelled"]
@@ -32,13 +33,11 @@ class RecordedAnswer(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
     context: str | dict[str, Any] | list[Any]
     decision: Annotated[
-        str | None,
-        Meta(description="The id of the version's decision; its only one when left out."),
+        str | None, doc("The id of the version's decision; its only one when left out.")
     ] = None
-    answer: Annotated[str, Meta(description="One of its outcomes.")]
+    answer: Annotated[str, doc("One of its outcomes.")]
     probability: Annotated[
-        Annotated[float, Meta(ge=0, le=1)] | None,
-        Meta(description="Of the answer; 1 when left out."),
+        Annotated[float, Meta(ge=0, le=1)] | None, doc("Of the answer; 1 when left out.")
     ] = None
 
 
@@ -46,13 +45,12 @@ class CompareVersions(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     """Which version to compare with which other, and on how much."""
 
     decision: DecisionName
-    version: Annotated[_At, Meta(description="The candidate: a number, or an alias.")]
-    against: Annotated[_At, Meta(description="What it would replace.")] = "production"
-    rows: Annotated[_Most, Meta(description="Held-out rows of its dataset, at most.")] = 300
-    stored: Annotated[_Most, Meta(description="Stored decisions asked again, at most.")] = 200
+    version: Annotated[_At, doc("The candidate: a number, or an alias.")]
+    against: Annotated[_At, doc("What it would replace.")] = "production"
+    rows: Annotated[_Most, doc("Held-out rows of its dataset, at most.")] = 300
+    stored: Annotated[_Most, doc("Stored decisions asked again, at most.")] = 200
     traffic_s: Annotated[
-        Annotated[float, Meta(gt=0, le=1e9)] | None,
-        Meta(description="Those of the last so many seconds alone."),
+        Annotated[float, Meta(gt=0, le=1e9)] | None, doc("Those of the last so many seconds alone.")
     ] = None
     recorded: Annotated[
         list[RecordedAnswer],
@@ -71,7 +69,7 @@ class CompareVersions(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
         ),
     ] = 0.02
     max_price_usd: Annotated[
-        str | None, Meta(description="Refuse with `price_changed`, and hold nothing, when dearer.")
+        str | None, doc("Refuse with `price_changed`, and hold nothing, when dearer.")
     ] = None
 
 
@@ -88,56 +86,50 @@ class ComparedDecision(Struct, frozen=True, kw_only=True):
 
     decision: str
     n: int
-    changed: Annotated[Measure | None, Meta(description="The share with another action.")]
-    abstained: Annotated[Change, Meta(description="The share that goes to a person.")]
-    right: Annotated[
-        Change | None, Meta(description="The share of right actions; null without labels.")
-    ]
-    wrong: Annotated[
-        Change | None, Meta(description="The share of wrong actions; null without labels.")
-    ]
-    moves: Annotated[list[ActionMove], Meta(description="The most frequent ones.")]
+    changed: Annotated[Measure | None, doc("The share with another action.")]
+    abstained: Annotated[Change, doc("The share that goes to a person.")]
+    right: Annotated[Change | None, doc("The share of right actions; null without labels.")]
+    wrong: Annotated[Change | None, doc("The share of wrong actions; null without labels.")]
+    moves: Annotated[list[ActionMove], doc("The most frequent ones.")]
 
 
 class ComparedRules(Struct, frozen=True, kw_only=True):
     """How often the rules of two versions take other actions."""
 
-    n: Annotated[int, Meta(description="Texts whose fields both versions take.")]
-    changed: Annotated[Measure | None, Meta(description="The share with another action.")]
+    n: Annotated[int, doc("Texts whose fields both versions take.")]
+    changed: Annotated[Measure | None, doc("The share with another action.")]
     right: Annotated[
         Change | None,
-        Meta(
-            description="The share with the action that a version's own rules take on the known outcomes of all "
+        doc(
+            "The share with the action that a version's own rules take on the known outcomes of all "
             "its decisions; null without labels."
         ),
     ]
-    moves: Annotated[list[ActionMove], Meta(description="The most frequent ones.")]
+    moves: Annotated[list[ActionMove], doc("The most frequent ones.")]
 
 
 class ComparedSide(Struct, frozen=True, kw_only=True):
     """Both versions on held-out rows, or on stored decisions."""
 
     contexts: int
-    labelled: Annotated[int, Meta(description="Decisions whose right outcome is known.")]
+    labelled: Annotated[int, doc("Decisions whose right outcome is known.")]
     decisions: list[ComparedDecision]
     gate: Annotated[
-        Gate | None,
-        Meta(description="Whether the candidate loses no more than it may; null without labels."),
+        Gate | None, doc("Whether the candidate loses no more than it may; null without labels.")
     ]
     rules: Annotated[
-        ComparedRules | None,
-        Meta(description="Where both versions have rules, and some texts their fields."),
+        ComparedRules | None, doc("Where both versions have rules, and some texts their fields.")
     ] = None
 
 
 class ComparisonEstimate(Struct, frozen=True, kw_only=True):
     """The texts, tokens and price of a comparison that is not begun."""
 
-    contexts: Annotated[int, Meta(description="Texts that both are asked about.")]
-    input_tokens_before: Annotated[int, Meta(description="Of the earlier version's requests.")]
-    input_tokens_after: Annotated[int, Meta(description="Of the candidate's.")]
+    contexts: Annotated[int, doc("Texts that both are asked about.")]
+    input_tokens_before: Annotated[int, doc("Of the earlier version's requests.")]
+    input_tokens_after: Annotated[int, doc("Of the candidate's.")]
     price_usd: Annotated[
-        str, Meta(description="Of both, here; the provider of a connected model may charge too.")
+        str, doc("Of both, here; the provider of a connected model may charge too.")
     ]
     warnings: list[str]
 
@@ -145,9 +137,9 @@ class ComparisonEstimate(Struct, frozen=True, kw_only=True):
 class ComparedPrice(Struct, frozen=True, kw_only=True):
     """The price of a request at each version."""
 
-    input_tokens_before: Annotated[float, Meta(description="Mean of a request.")]
+    input_tokens_before: Annotated[float, doc("Mean of a request.")]
     input_tokens_after: float
-    usd_before: Annotated[str, Meta(description="Of 1,000 requests such as these.")]
+    usd_before: Annotated[str, doc("Of 1,000 requests such as these.")]
     usd_after: str
 
 
@@ -155,7 +147,7 @@ class AgreementBand(Struct, frozen=True, kw_only=True):
     """How often both versions gave the same answer where the candidate was so sure."""
 
     low: float
-    high: Annotated[float, Meta(description="Its top probability, with this end.")]
+    high: Annotated[float, doc("Its top probability, with this end.")]
     agree: Measure
 
 
@@ -163,22 +155,19 @@ class Switch(Struct, frozen=True, kw_only=True):
     """How far the candidate may answer a decision alone, judged without labels."""
 
     decision: str
-    budget: Annotated[float, Meta(description="Share of its answers that may differ.")]
+    budget: Annotated[float, doc("Share of its answers that may differ.")]
     threshold: Annotated[
         float | None,
-        Meta(
-            description="Top probability from which they differ no more often, with 95 % confidence; null: "
+        doc(
+            "Top probability from which they differ no more often, with 95 % confidence; null: "
             "none does on so few."
         ),
     ]
-    alone: Annotated[float, Meta(description="Share of the answers from it on.")]
-    agree: Annotated[Measure, Meta(description="Of all answers.")]
+    alone: Annotated[float, doc("Share of the answers from it on.")]
+    agree: Annotated[Measure, doc("Of all answers.")]
     bands: list[AgreementBand]
     to_label: Annotated[
-        list[str],
-        Meta(
-            description="Stored decisions whose labels say whose answers are to stand, 20 at most."
-        ),
+        list[str], doc("Stored decisions whose labels say whose answers are to stand, 20 at most.")
     ]
     advice: str
 
@@ -187,20 +176,20 @@ class ComparisonResult(Struct, frozen=True, kw_only=True):
     """Whether the candidate may replace the other version, the reasons against it, and its changes."""
 
     verdict: Verdict
-    reasons: Annotated[list[str], Meta(description="Codes; empty where it passed.")]
-    sentences: Annotated[list[str], Meta(description="The reasons in words, with figures.")]
-    changes: Annotated[list[str], Meta(description="What the versions say otherwise.")]
-    rows: Annotated[ComparedSide | None, Meta(description="On held-out rows.")]
-    stored: Annotated[ComparedSide | None, Meta(description="On stored decisions.")]
+    reasons: Annotated[list[str], doc("Codes; empty where it passed.")]
+    sentences: Annotated[list[str], doc("The reasons in words, with figures.")]
+    changes: Annotated[list[str], doc("What the versions say otherwise.")]
+    rows: Annotated[ComparedSide | None, doc("On held-out rows.")]
+    stored: Annotated[ComparedSide | None, doc("On stored decisions.")]
     price: ComparedPrice | None
-    left_out: Annotated[int, Meta(description="Contexts that one of the models cannot read.")]
+    left_out: Annotated[int, doc("Contexts that one of the models cannot read.")]
     switches: Annotated[
-        list[Switch], Meta(description="By decision, on stored decisions; else on held-out rows.")
+        list[Switch], doc("By decision, on stored decisions; else on held-out rows.")
     ] = []
     warnings: Annotated[
         list[str],
-        Meta(
-            description="Models whose labels settle it, and which had not qualified or are kin to what "
+        doc(
+            "Models whose labels settle it, and which had not qualified or are kin to what "
             "they judge."
         ),
     ] = []
@@ -218,9 +207,9 @@ class NamedComparison(Struct, frozen=True, kw_only=True):
     dataset_id: str | None
     dataset_version: int | None
     recorded: Annotated[
-        bool, Meta(description="Whether it is with answers recorded elsewhere, not with `against`.")
+        bool, doc("Whether it is with answers recorded elsewhere, not with `against`.")
     ] = False
-    contexts: Annotated[int, Meta(description="To be asked.")]
+    contexts: Annotated[int, doc("To be asked.")]
     completed_contexts: int
     price_usd: str
     charge: Literal["free", "reserved", "charged", "released"]
@@ -228,14 +217,12 @@ class NamedComparison(Struct, frozen=True, kw_only=True):
     error: str | None
     error_code: str | None
     made_by: Annotated[
-        str | None,
-        Meta(description="An address of mail, a key's id, or the account; null of early ones."),
+        str | None, doc("An address of mail, a key's id, or the account; null of early ones.")
     ] = None
     created_at: float
     updated_at: float
     warnings: Annotated[
-        list[str] | UnsetType,
-        Meta(description="As its result has them; in the answer that queues it."),
+        list[str] | UnsetType, doc("As its result has them; in the answer that queues it.")
     ] = UNSET
 
     @property
@@ -265,7 +252,7 @@ class NamedComparison(Struct, frozen=True, kw_only=True):
 class ComparisonsQuery(PageQuery, frozen=True, kw_only=True):
     """Which page of the account's comparisons."""
 
-    decision: Annotated[DecisionName | None, Meta(description="Of one named decision.")] = None
+    decision: Annotated[DecisionName | None, doc("Of one named decision.")] = None
 
 
 class ComparisonPage(CursorPage[NamedComparison], frozen=True):

@@ -11,7 +11,7 @@ from steelyard.decisions import rules_wire, wire
 from steelyard.wire.limits import MAX_DECISIONS
 from steelyard.wire.measures import Measure
 from steelyard.wire.queries import CursorPage, PageQuery
-from steelyard.wire.schemas import SINGLE_LINE
+from steelyard.wire.schemas import SINGLE_LINE, doc
 
 _Pattern = rf"^{wire.NAME_PATTERN}\Z"
 DecisionName = Annotated[
@@ -26,7 +26,7 @@ AliasName = Annotated[
 ]
 VersionNumber = Annotated[int, Meta(ge=1, le=999_999_999)]
 _Why = Annotated[str, Meta(min_length=1, max_length=500, pattern=r"\S")]
-Reason = Annotated[_Why | None, Meta(description="Why, for people; not blank.")]
+Reason = Annotated[_Why | None, doc("Why, for people; not blank.")]
 _Text = Annotated[str, Meta(max_length=2_000)]
 _Short = Annotated[str, Meta(max_length=128, pattern=SINGLE_LINE)]
 
@@ -36,34 +36,31 @@ class NamedContent(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
     decisions: Annotated[list[wire.DecisionInput], Meta(min_length=1, max_length=MAX_DECISIONS)]
     model: Annotated[
-        wire.Name | None,
-        Meta(description="A base model, judge, route or family; the default where left out."),
+        wire.Name | None, doc("A base model, judge, route or family; the default where left out.")
     ] = None
     fallback: Literal["auto", "none"] | wire.FallbackNames | None = None
     temperature: wire.Temperature | None = None
     escalate: wire.Escalate = None
     fields: rules_wire.Fields | None = None
     rules: rules_wire.Rules | None = None
-    otherwise: Annotated[
-        rules_wire.Action | None, Meta(description="The action where no rule holds.")
-    ] = None
+    otherwise: Annotated[rules_wire.Action | None, doc("The action where no rule holds.")] = None
 
 
 class AddNamedVersion(NamedContent, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A version to add; one that exists already is answered as it is."""
 
-    note: Annotated[_Text | None, Meta(description="What changed, for people.")] = None
+    note: Annotated[_Text | None, doc("What changed, for people.")] = None
 
 
 class CreateNamedDecision(AddNamedVersion, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A named decision and its first version, to which `production` points."""
 
     name: DecisionName
-    description: Annotated[_Text | None, Meta(description="For people.")] = None
-    owner: Annotated[_Short | None, Meta(description="Who looks after it.")] = None
-    dataset_id: Annotated[
-        _Short | None, Meta(description="The dataset of its rows, by its id or its name.")
-    ] = None
+    description: Annotated[_Text | None, doc("For people.")] = None
+    owner: Annotated[_Short | None, doc("Who looks after it.")] = None
+    dataset_id: Annotated[_Short | None, doc("The dataset of its rows, by its id or its name.")] = (
+        None
+    )
     store: StoreLimit = "on"
 
 
@@ -81,14 +78,13 @@ class MoveAlias(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     version: VersionNumber
     expected: Annotated[
-        VersionNumber | None,
-        Meta(description="Refuse the move unless the alias points to this version now."),
+        VersionNumber | None, doc("Refuse the move unless the alias points to this version now.")
     ] = None
     reason: Reason = None
     overrule: Annotated[
         _Why | None,
-        Meta(
-            description="Why `production` moves although a comparison did not pass the version, or "
+        doc(
+            "Why `production` moves although a comparison did not pass the version, or "
             "without one; kept in the history."
         ),
     ] = None
@@ -140,8 +136,8 @@ class ShareRamp(Struct, frozen=True, kw_only=True):
 
     steps: list[float]
     step_hours: float
-    since: Annotated[float, Meta(description="When the present step began.")]
-    next_at: Annotated[float | None, Meta(description="Null at the last one.")]
+    since: Annotated[float, doc("When the present step began.")]
+    next_at: Annotated[float | None, doc("Null at the last one.")]
 
 
 ShareEnd = Literal["worse", "alarm", "comparison", "ended", "changed", "moved"]
@@ -156,10 +152,9 @@ class ShareFigures(Struct, frozen=True, kw_only=True):
     before: Measure | None = None
     after: Measure | None = None
     worse: Annotated[
-        float,
-        Meta(description="Evidence that the other is right less often; 20 ends the share."),
+        float, doc("Evidence that the other is right less often; 20 ends the share.")
     ] = 0.0
-    alarm: Annotated[str | None, Meta(description="What the alarm said that ended it.")] = None
+    alarm: Annotated[str | None, doc("What the alarm said that ended it.")] = None
 
 
 class NamedShare(Struct, frozen=True, kw_only=True):
@@ -174,18 +169,18 @@ class NamedShare(Struct, frozen=True, kw_only=True):
     started_by: str
     reason: str | None
     created_at: float
-    ended_at: Annotated[float | None, Meta(description="Null while it goes on.")]
+    ended_at: Annotated[float | None, doc("Null while it goes on.")]
     ended_by: str | None
     ended_reason: Annotated[
         ShareEnd | None,
-        Meta(
-            description="`worse` where feedback showed it, and the server ended it; one with steps "
+        doc(
+            "`worse` where feedback showed it, and the server ended it; one with steps "
             "for an `alarm` on the other version's model or a `comparison` that refused it too; "
             "`moved` with either alias."
         ),
     ]
     figures: ShareFigures
-    ramp: Annotated[ShareRamp | None, Meta(description="Null without steps.")] = None
+    ramp: Annotated[ShareRamp | None, doc("Null without steps.")] = None
 
 
 class NamedDecision(Struct, frozen=True, kw_only=True):
@@ -196,11 +191,9 @@ class NamedDecision(Struct, frozen=True, kw_only=True):
     description: str | None
     owner: str | None
     dataset_id: str | None
-    aliases: Annotated[list[NamedAlias], Meta(description="By name.")]
-    shares: Annotated[
-        list[NamedShare], Meta(description="Shares of traffic, the newest ones first; at most 5.")
-    ]
-    latest: Annotated[int, Meta(description="The number of the newest version.")]
+    aliases: Annotated[list[NamedAlias], doc("By name.")]
+    shares: Annotated[list[NamedShare], doc("Shares of traffic, the newest ones first; at most 5.")]
+    latest: Annotated[int, doc("The number of the newest version.")]
     created_at: float
     archived_at: float | None
     store: StoreLimit = "on"
@@ -212,17 +205,17 @@ class NamedVersion(Struct, frozen=True, kw_only=True):
     id: str
     name: str
     version: int
-    sha256: Annotated[str, Meta(description="Of its content.")]
-    decisions: Annotated[list[dict[str, Any]], Meta(description="As they were sent.")]
+    sha256: Annotated[str, doc("Of its content.")]
+    decisions: Annotated[list[dict[str, Any]], doc("As they were sent.")]
     model: str | None
     fallback: str | list[str] | None
     temperature: float | None
     escalate: bool | None
-    fields: Annotated[dict[str, Any] | None, Meta(description="As they were sent.")] = None
-    rules: Annotated[list[dict[str, Any]] | None, Meta(description="As they were sent.")] = None
+    fields: Annotated[dict[str, Any] | None, doc("As they were sent.")] = None
+    rules: Annotated[list[dict[str, Any]] | None, doc("As they were sent.")] = None
     otherwise: str | None = None
     note: str | None
-    made_by: Annotated[str, Meta(description="An address of mail, a key's id, or the account.")]
+    made_by: Annotated[str, doc("An address of mail, a key's id, or the account.")]
     created_at: float
 
     @property
@@ -237,22 +230,22 @@ class AliasMove(Struct, frozen=True, kw_only=True):
 
     id: str
     alias: str
-    from_version: Annotated[int | None, Meta(description="Null for its first.")]
+    from_version: Annotated[int | None, doc("Null for its first.")]
     to_version: int
-    moved_by: Annotated[str, Meta(description="An address of mail, a key's id, or the account.")]
+    moved_by: Annotated[str, doc("An address of mail, a key's id, or the account.")]
     reason: str | None
     created_at: float
-    comparison_id: Annotated[str | None, Meta(description="The comparison that was relied on.")]
-    verdict: Annotated[str | None, Meta(description="Of that comparison.")]
-    overruled: Annotated[str | None, Meta(description="Why it was moved without a pass.")]
+    comparison_id: Annotated[str | None, doc("The comparison that was relied on.")]
+    verdict: Annotated[str | None, doc("Of that comparison.")]
+    overruled: Annotated[str | None, doc("Why it was moved without a pass.")]
 
 
 class NamedDecisionsQuery(PageQuery, frozen=True, kw_only=True):
     """Which page of the account's named decisions."""
 
-    archived: Annotated[
-        bool | None, Meta(description="Only the archived, or only the others; the others.")
-    ] = None
+    archived: Annotated[bool | None, doc("Only the archived, or only the others; the others.")] = (
+        None
+    )
 
 
 class NamedDecisionPage(CursorPage[NamedDecision], frozen=True):

@@ -9,6 +9,7 @@ from msgspec import Meta, Struct
 from steelyard.accounts.wire import WalletBalance
 from steelyard.billing.wire import ParkedNotice
 from steelyard.wire.queries import CursorPage
+from steelyard.wire.schemas import doc
 
 
 class AccountEntry(Struct, frozen=True, kw_only=True):
@@ -18,7 +19,7 @@ class AccountEntry(Struct, frozen=True, kw_only=True):
     name: str
     created_at: float
     deletes_at: Annotated[
-        float | None, Meta(description="When all that it has is removed, where that was asked for.")
+        float | None, doc("When all that it has is removed, where that was asked for.")
     ] = None
     wallet: WalletBalance
 
@@ -51,10 +52,10 @@ class ConnectedModel(Struct, frozen=True, kw_only=True):
 
     name: str
     engine: str
-    is_available: Annotated[bool, Meta(description="Whether it answers at the moment.")]
+    is_available: Annotated[bool, doc("Whether it answers at the moment.")]
     is_calibrated: bool
-    is_teacher: Annotated[bool, Meta(description="Whether it may label rows.")]
-    n_waiting: Annotated[int, Meta(description="Requests that wait for it.")]
+    is_teacher: Annotated[bool, doc("Whether it may label rows.")]
+    n_waiting: Annotated[int, doc("Requests that wait for it.")]
 
 
 class ConnectedModelList(Struct, frozen=True, kw_only=True):

@@ -11,6 +11,7 @@ from steelyard.caller import Scope
 from steelyard.decision_log.wire import Time
 from steelyard.people.roles import Role
 from steelyard.wire.queries import CursorPage, NextCursor, PageSize
+from steelyard.wire.schemas import doc
 
 Email = Annotated[str, Meta(min_length=3, max_length=254, description="An e-mail address.")]
 
@@ -51,9 +52,7 @@ class OidcSignIn(Struct, frozen=True, kw_only=True):
     """Where to sign in, and the values that come back beside a code."""
 
     authorize_url: str
-    state: Annotated[
-        str, Meta(description="Keep it with the browser, and take nothing back with another.")
-    ]
+    state: Annotated[str, doc("Keep it with the browser, and take nothing back with another.")]
     expires_at: float
 
 
@@ -68,10 +67,8 @@ class VerifyOidc(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 class SignInWays(Struct, frozen=True, kw_only=True):
     """How people sign in here, beside a code by mail."""
 
-    passkeys: Annotated[bool, Meta(description="Whether this server reads passkeys.")]
-    issuer: Annotated[
-        str | None, Meta(description="The identity provider (OpenID Connect), where it has one.")
-    ]
+    passkeys: Annotated[bool, doc("Whether this server reads passkeys.")]
+    issuer: Annotated[str | None, doc("The identity provider (OpenID Connect), where it has one.")]
 
 
 class StartPasskey(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -92,9 +89,7 @@ class PasskeyChallenge(Struct, frozen=True, kw_only=True):
 
     options: Annotated[
         dict[str, Any],
-        Meta(
-            description="`publicKey` of `navigator.credentials`, as JSON: its bytes are base64url."
-        ),
+        doc("`publicKey` of `navigator.credentials`, as JSON: its bytes are base64url."),
     ]
     expires_at: float
 
@@ -161,7 +156,7 @@ class Passkey(Struct, frozen=True, kw_only=True):
 
     id: str
     name: str
-    host: Annotated[str, Meta(description="Where it was made; it works on pages of that alone.")]
+    host: Annotated[str, doc("Where it was made; it works on pages of that alone.")]
     created_at: float
     last_used_at: float | None
 
@@ -200,16 +195,16 @@ class Session(Struct, frozen=True, kw_only=True):
     """One sign-in of a user."""
 
     id: str
-    network: Annotated[str, Meta(description="From where: an address, or an IPv6 network.")]
-    agent: Annotated[str, Meta(description="The browser or program, as it named itself.")]
+    network: Annotated[str, doc("From where: an address, or an IPv6 network.")]
+    agent: Annotated[str, doc("The browser or program, as it named itself.")]
     created_at: float
-    last_used_at: Annotated[float, Meta(description="To the minute.")]
-    idle_until: Annotated[float, Meta(description="When it ends without another use.")]
-    expires_at: Annotated[float, Meta(description="When it ends in any case.")]
+    last_used_at: Annotated[float, doc("To the minute.")]
+    idle_until: Annotated[float, doc("When it ends without another use.")]
+    expires_at: Annotated[float, doc("When it ends in any case.")]
     confirmed_at: Annotated[
         float,
-        Meta(
-            description="When a code, or a passkey, was last given, or when an identity provider last "
+        doc(
+            "When a code, or a passkey, was last given, or when an identity provider last "
             "asked who it is; 0 where it does not say."
         ),
     ]
@@ -219,7 +214,7 @@ class Session(Struct, frozen=True, kw_only=True):
 class NewSession(Session, frozen=True, kw_only=True):
     """A session just begun."""
 
-    token: Annotated[str, Meta(description="The secret that its cookie holds; told this once.")]
+    token: Annotated[str, doc("The secret that its cookie holds; told this once.")]
 
 
 class SignedInUser(Struct, frozen=True, kw_only=True):
@@ -237,10 +232,9 @@ class CurrentSession(Struct, frozen=True, kw_only=True):
     user: User
     accounts: list[AccountRole]
     account_id: Annotated[
-        str | None,
-        Meta(description="The account that calls are for; `X-Steelyard-Account` names it."),
+        str | None, doc("The account that calls are for; `X-Steelyard-Account` names it.")
     ]
-    is_confirmed: Annotated[bool, Meta(description="Whether that was within the last 15 minutes.")]
+    is_confirmed: Annotated[bool, doc("Whether that was within the last 15 minutes.")]
 
 
 class EndedSessions(Struct, frozen=True, kw_only=True):
@@ -258,7 +252,7 @@ class SessionList(Struct, frozen=True, kw_only=True):
 class AuditQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Which page of the audit."""
 
-    limit: Annotated[PageSize, Meta(description="Entries of a page.")] = 50
+    limit: Annotated[PageSize, doc("Entries of a page.")] = 50
     cursor: NextCursor = None
 
 
@@ -266,10 +260,10 @@ class AuditEntry(Struct, frozen=True, kw_only=True):
     """One thing that was done in the console."""
 
     id: str
-    email: Annotated[str, Meta(description="Who did it.")]
-    action: Annotated[str, Meta(description="What, such as `member.invited`.")]
-    subject: Annotated[str | None, Meta(description="To what: an id, an address or a name.")]
-    address: Annotated[str, Meta(description="From where.")]
+    email: Annotated[str, doc("Who did it.")]
+    action: Annotated[str, doc("What, such as `member.invited`.")]
+    subject: Annotated[str | None, doc("To what: an id, an address or a name.")]
+    address: Annotated[str, doc("From where.")]
     created_at: float
 
 
@@ -323,32 +317,28 @@ class CreateKey(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The permissions of a new API key."""
 
     name: KeyName
-    scope: Annotated[Scope, Meta(description="What it may call.")]
+    scope: Annotated[Scope, doc("What it may call.")]
     monthly_cap_usd: Annotated[
-        GivenUsd | None, Meta(description="The most to spend in a UTC month; of `inference` keys.")
+        GivenUsd | None, doc("The most to spend in a UTC month; of `inference` keys.")
     ] = None
-    expires_at: Annotated[
-        float | None, Meta(description="When it ends by itself; never by default.")
-    ] = None
+    expires_at: Annotated[float | None, doc("When it ends by itself; never by default.")] = None
     store: StoreLimit = "on"
 
 
 class NewApiKey(ApiKey, frozen=True, kw_only=True):
     """An API key just made."""
 
-    secret: Annotated[str, Meta(description="The key itself; shown this once and not kept.")]
+    secret: Annotated[str, doc("The key itself; shown this once and not kept.")]
 
 
 class ChangeKey(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A change of an API key; fields left out stay."""
 
     name: KeyName | UnsetType = UNSET
-    monthly_cap_usd: Annotated[
-        GivenUsd | UnsetType | None, Meta(description="Without a cap where null.")
-    ] = UNSET
-    expires_at: Annotated[
-        float | UnsetType | None, Meta(description="Without an end where null.")
-    ] = UNSET
+    monthly_cap_usd: Annotated[GivenUsd | UnsetType | None, doc("Without a cap where null.")] = (
+        UNSET
+    )
+    expires_at: Annotated[float | UnsetType | None, doc("Without an end where null.")] = UNSET
     store: StoreLimit | UnsetType = UNSET
 
 
@@ -358,13 +348,11 @@ UsageBy = Literal["day", "key", "model", "family", "decision"]
 class UsageQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The span of time, and the grouping."""
 
-    since: Annotated[
-        Time | None, Meta(description="Charged at this time or later; 30 days before `until`.")
-    ] = None
-    until: Annotated[
-        Time | None, Meta(description="Charged before this time; now. At most 400 days.")
-    ] = None
-    by: Annotated[UsageBy, Meta(description="What a line is of; days are of UTC.")] = "day"
+    since: Annotated[Time | None, doc("Charged at this time or later; 30 days before `until`.")] = (
+        None
+    )
+    until: Annotated[Time | None, doc("Charged before this time; now. At most 400 days.")] = None
+    by: Annotated[UsageBy, doc("What a line is of; days are of UTC.")] = "day"
 
 
 class UsageLine(Struct, frozen=True, kw_only=True):
@@ -372,15 +360,15 @@ class UsageLine(Struct, frozen=True, kw_only=True):
 
     name: Annotated[
         str | None,
-        Meta(
-            description="A day such as `2026-11-24`, a key's id, a model, a family, a version of a "
+        doc(
+            "A day such as `2026-11-24`, a key's id, a model, a family, a version of a "
             "named decision such as `support_triage@7`; else null."
         ),
     ]
-    label: Annotated[str | None, Meta(description="For people: a key's name.")]
-    calls: Annotated[int, Meta(description="Calls and jobs that were charged.")]
-    tokens: Annotated[int, Meta(description="Input tokens of calls.")]
-    decisions: Annotated[int, Meta(description="Decisions of calls.")]
+    label: Annotated[str | None, doc("For people: a key's name.")]
+    calls: Annotated[int, doc("Calls and jobs that were charged.")]
+    tokens: Annotated[int, doc("Input tokens of calls.")]
+    decisions: Annotated[int, doc("Decisions of calls.")]
     cost_usd: Usd
 
 

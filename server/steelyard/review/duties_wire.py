@@ -13,6 +13,7 @@ from steelyard.datasets.wire import Version
 from steelyard.review.wire import BlindStatus, RowNow
 from steelyard.wire.measures import Measure
 from steelyard.wire.origins import LabelledBy
+from steelyard.wire.schemas import doc
 
 #: The most reviewers of one call, and the most decisions whose agreement is reported.
 MAX_REVIEWERS, MAX_AGREED = 50, 64
@@ -25,55 +26,53 @@ class AnswerReceipt(Struct, frozen=True, kw_only=True):
     row: int
     status: Annotated[
         BlindStatus,
-        Meta(
-            description="`agreed`: the draft has what both said, as edits of the second. "
+        doc(
+            "`agreed`: the draft has what both said, as edits of the second. "
             "`disagreed`: the row is in the queue `disagreement`."
         ),
     ]
-    revision: Annotated[int, Meta(description="Number of the draft's last entry.")]
-    rows: Annotated[list[RowNow], Meta(description="The row as it is now, once both answered.")]
+    revision: Annotated[int, doc("Number of the draft's last entry.")]
+    rows: Annotated[list[RowNow], doc("The row as it is now, once both answered.")]
 
 
 class ImportedAnswers(Struct, frozen=True, kw_only=True):
     """The results of answers that were given elsewhere."""
 
     draft_id: str
-    rows: Annotated[int, Meta(description="Rows that answers or notes were recorded of.")]
-    several: Annotated[int, Meta(description="Those of them that several answered, apart.")]
-    disputed: Annotated[
-        int, Meta(description="Those on which they differ: in the queue `disagreement`.")
-    ]
-    revision: Annotated[int, Meta(description="Number of the draft's last entry.")]
+    rows: Annotated[int, doc("Rows that answers or notes were recorded of.")]
+    several: Annotated[int, doc("Those of them that several answered, apart.")]
+    disputed: Annotated[int, doc("Those on which they differ: in the queue `disagreement`.")]
+    revision: Annotated[int, doc("Number of the draft's last entry.")]
 
 
 class Assignment(Struct, frozen=True, kw_only=True):
     """The assigned rows."""
 
     draft_id: str
-    rows: Annotated[int, Meta(description="Rows that got a reviewer, or two.")]
-    blind: Annotated[int, Meta(description="Those of them that two label apart.")]
+    rows: Annotated[int, doc("Rows that got a reviewer, or two.")]
+    blind: Annotated[int, doc("Those of them that two label apart.")]
     known: Annotated[
-        int, Meta(description="Those of them whose labels are known, and score their reviewers.")
+        int, doc("Those of them whose labels are known, and score their reviewers.")
     ] = 0
     left_out: Annotated[
         int,
-        Meta(
-            description="Matching rows that were decided or assigned already, or too many; with "
+        doc(
+            "Matching rows that were decided or assigned already, or too many; with "
             "known rows, also further ones whose labels are known."
         ),
     ]
-    reviewers: Annotated[dict[str, int], Meta(description="Reviewer to the rows that they got.")]
+    reviewers: Annotated[dict[str, int], doc("Reviewer to the rows that they got.")]
 
 
 class MovedAssignment(Struct, frozen=True, kw_only=True):
     """The rows that a reviewer no longer has."""
 
     draft_id: str
-    moved: Annotated[int, Meta(description="Undone rows that another has now, or nobody.")]
+    moved: Annotated[int, doc("Undone rows that another has now, or nobody.")]
     kept: Annotated[
         int,
-        Meta(
-            description="Undone rows that stay: the other has them already or, where they were to be "
+        doc(
+            "Undone rows that stay: the other has them already or, where they were to be "
             "nobody's, the other of two has answered."
         ),
     ]
@@ -83,15 +82,13 @@ class ReviewerProgress(Struct, frozen=True, kw_only=True):
     """How far one reviewer is."""
 
     reviewer: str
-    rows: Annotated[int, Meta(description="Assigned to them.")]
-    done: Annotated[int, Meta(description="Decided in the draft or, of blind ones, answered.")]
-    blind: Annotated[
-        int, Meta(description="Those that they label apart from another, or without the label.")
-    ]
+    rows: Annotated[int, doc("Assigned to them.")]
+    done: Annotated[int, doc("Decided in the draft or, of blind ones, answered.")]
+    blind: Annotated[int, doc("Those that they label apart from another, or without the label.")]
     known: Annotated[
         Measure | None,
-        Meta(
-            description="Share of the known rows that they answered right in every decision; null "
+        doc(
+            "Share of the known rows that they answered right in every decision; null "
             "before any, and for sessions of the role reviewer."
         ),
     ] = None
@@ -101,17 +98,15 @@ class Assignments(Struct, frozen=True, kw_only=True):
     """The reviewers of a draft's rows, with their shares."""
 
     data: list[ReviewerProgress]
-    unassigned: Annotated[int, Meta(description="Undecided rows that nobody is to label.")]
+    unassigned: Annotated[int, doc("Undecided rows that nobody is to label.")]
     candidates: Annotated[
         list[str] | None,
-        Meta(
-            description="Members of the account whom rows can be assigned to; null without a session "
+        doc(
+            "Members of the account whom rows can be assigned to; null without a session "
             "of an owner or a developer."
         ),
     ]
-    invited: Annotated[
-        list[str], Meta(description="Those of the candidates who have not signed in yet.")
-    ] = []
+    invited: Annotated[list[str], doc("Those of the candidates who have not signed in yet.")] = []
 
 
 class AgreementQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -119,11 +114,11 @@ class AgreementQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
     by: Annotated[
         LabelledBy | None,
-        Meta(description="Those whose labels in the version came from there, by `by` of metadata."),
+        doc("Those whose labels in the version came from there, by `by` of metadata."),
     ] = None
     who: Annotated[
         Annotated[str, Meta(min_length=1, max_length=128)] | None,
-        Meta(description="Those that this reviewer answered."),
+        doc("Those that this reviewer answered."),
     ] = None
 
 
@@ -132,8 +127,7 @@ class PeopleQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
 
     dataset_id: Annotated[str, Meta(min_length=1, max_length=64)]
     version: Annotated[
-        Version | None,
-        Meta(description="Drafts of it and of earlier versions count; the latest by default."),
+        Version | None, doc("Drafts of it and of earlier versions count; the latest by default.")
     ] = None
 
 
@@ -143,16 +137,13 @@ class PeopleAgreement(Struct, frozen=True, kw_only=True):
     dataset_id: str
     version: int
     rows: Annotated[
-        int,
-        Meta(description="Rows that all of theirs answered; those that one excludes count not."),
+        int, doc("Rows that all of theirs answered; those that one excludes count not.")
     ]
     agreement: Annotated[
-        Measure | None,
-        Meta(description="Share of all answers to those rows in which everybody says the same."),
+        Measure | None, doc("Share of all answers to those rows in which everybody says the same.")
     ]
     decisions: Annotated[
-        dict[str, Measure],
-        Meta(description=f"The same by decision, of the {MAX_AGREED} most asked."),
+        dict[str, Measure], doc(f"The same by decision, of the {MAX_AGREED} most asked.")
     ]
 
 
@@ -162,30 +153,25 @@ class AgreedDecision(Struct, frozen=True, kw_only=True):
     decision_id: str
     alpha: Annotated[
         Measure | None,
-        Meta(
-            description="Krippendorff's alpha, with an interval over rows: 1 is agreement, 0 "
+        doc(
+            "Krippendorff's alpha, with an interval over rows: 1 is agreement, 0 "
             "chance. Null before two answered a row, or where all answers are one outcome."
         ),
     ]
-    agreement: Annotated[Measure | None, Meta(description="Share of rows on which both agree.")]
+    agreement: Annotated[Measure | None, doc("Share of rows on which both agree.")]
 
 
 class DraftAgreement(Struct, frozen=True, kw_only=True):
     """How far reviewers agree on rows that two label apart."""
 
-    blind: Annotated[int, Meta(description="Rows that two label apart.")]
+    blind: Annotated[int, doc("Rows that two label apart.")]
     answered: Annotated[
-        int,
-        Meta(
-            description="Those that both answered; this and what follows is of the rows asked for."
-        ),
+        int, doc("Those that both answered; this and what follows is of the rows asked for.")
     ]
-    agreed: Annotated[int, Meta(description="Those on which both said the same throughout.")]
-    disputed: Annotated[int, Meta(description="Those on which they did not.")]
-    to_adjudicate: Annotated[int, Meta(description="Disputed rows that nobody decided since.")]
+    agreed: Annotated[int, doc("Those on which both said the same throughout.")]
+    disputed: Annotated[int, doc("Those on which they did not.")]
+    to_adjudicate: Annotated[int, doc("Disputed rows that nobody decided since.")]
     exclusions: Annotated[
-        int, Meta(description="Rows that one or both would exclude; they count for no decision.")
+        int, doc("Rows that one or both would exclude; they count for no decision.")
     ]
-    decisions: Annotated[
-        list[AgreedDecision], Meta(description=f"The {MAX_AGREED} that most rows ask.")
-    ]
+    decisions: Annotated[list[AgreedDecision], doc(f"The {MAX_AGREED} that most rows ask.")]

@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 
 from steelyard.decisions.wire import MAX_GUIDELINE, Kind, Name
 from steelyard.review.wire import Reviewer
-from steelyard.wire.schemas import SEVERAL_LINES
+from steelyard.wire.schemas import SEVERAL_LINES, doc
 
 #: The most characters of an outcome's name and of its description here.
 MAX_OUTCOME_NAME, MAX_DESCRIPTION = 200, 2000
@@ -23,16 +23,16 @@ class OutcomeChange(
 
     name: Annotated[
         Annotated[str, Meta(min_length=1, max_length=MAX_OUTCOME_NAME)] | None,
-        Meta(description="Its name from now on; a name that another outcome has merges the two."),
+        doc("Its name from now on; a name that another outcome has merges the two."),
     ] = None
     description: Annotated[
         Annotated[str, Meta(max_length=MAX_DESCRIPTION)] | None,
-        Meta(description="What it means; empty removes the description, null leaves it."),
+        doc("What it means; empty removes the description, null leaves it."),
     ] = None
     same_as: Annotated[
         str | None,
-        Meta(
-            description="Another outcome of the version that means the same: rows of this one become "
+        doc(
+            "Another outcome of the version that means the same: rows of this one become "
             "rows of that one, whose name and description count."
         ),
     ] = None
@@ -41,18 +41,18 @@ class OutcomeChange(
 class EditOutcomes(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The outcomes of one decision or its guideline, in place of the draft's earlier changes."""
 
-    decision: Annotated[Name, Meta(description="Id of the decision.")]
+    decision: Annotated[Name, doc("Id of the decision.")]
     outcomes: Annotated[
         Annotated[dict[str, OutcomeChange], Meta(max_length=MAX_OUTCOME_CHANGES)] | None,
-        Meta(
-            description="Outcome, as the version names it, to what becomes of it. Outcomes that are "
-            "left out stay; an empty object restores all of them, null leaves the draft's changes.",
+        doc(
+            "Outcome, as the version names it, to what becomes of it. Outcomes that are "
+            "left out stay; an empty object restores all of them, null leaves the draft's changes."
         ),
     ] = None
     guideline: Annotated[
         Annotated[str, Meta(max_length=MAX_GUIDELINE, pattern=SEVERAL_LINES)] | None,
-        Meta(
-            description="Markdown that reviewers and judges go by, of all rows that ask the "
+        doc(
+            "Markdown that reviewers and judges go by, of all rows that ask the "
             "decision; empty removes it, null leaves it."
         ),
     ] = None
@@ -62,15 +62,13 @@ class EditOutcomes(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 class DraftOutcome(Struct, frozen=True, kw_only=True):
     """One outcome of the version, and its change."""
 
-    outcome: Annotated[str, Meta(description="As the version names it.")]
-    name: Annotated[str, Meta(description="As the draft names it.")]
+    outcome: Annotated[str, doc("As the version names it.")]
+    name: Annotated[str, doc("As the draft names it.")]
     description: Annotated[
-        Any, Meta(description="As the draft has it: text in most decisions, else JSON; or null.")
+        Any, doc("As the draft has it: text in most decisions, else JSON; or null.")
     ]
-    same_as: Annotated[str | None, Meta(description="The outcome that it is merged into.")]
-    rows: Annotated[
-        int, Meta(description="Rows of the draft that expect it, before merging; none excluded.")
-    ]
+    same_as: Annotated[str | None, doc("The outcome that it is merged into.")]
+    rows: Annotated[int, doc("Rows of the draft that expect it, before merging; none excluded.")]
 
 
 class DecisionOutcomes(Struct, frozen=True, kw_only=True):
@@ -79,20 +77,17 @@ class DecisionOutcomes(Struct, frozen=True, kw_only=True):
     decision: str
     question: Any
     kind: Kind
-    wordings: Annotated[int, Meta(description="In how many ways the version words the decision.")]
-    fixed: Annotated[
-        str | None, Meta(description="Why its outcomes cannot be changed; null if they can.")
-    ]
+    wordings: Annotated[int, doc("In how many ways the version words the decision.")]
+    fixed: Annotated[str | None, doc("Why its outcomes cannot be changed; null if they can.")]
     outcomes: list[DraftOutcome]
     guideline: Annotated[
-        str | None,
-        Meta(description="As the draft has it, else as the wording with the most rows does."),
+        str | None, doc("As the draft has it, else as the wording with the most rows does.")
     ] = None
-    has_new_guideline: Annotated[bool, Meta(description="Whether the draft has another.")] = False
+    has_new_guideline: Annotated[bool, doc("Whether the draft has another.")] = False
 
 
 class DraftOutcomes(Struct, frozen=True, kw_only=True):
     """The outcomes of every decision of a draft; the decisions with the most rows come first."""
 
     data: list[DecisionOutcomes]
-    revision: Annotated[int, Meta(description="Of the draft, which this shows.")]
+    revision: Annotated[int, doc("Of the draft, which this shows.")]

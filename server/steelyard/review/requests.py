@@ -22,7 +22,7 @@ from steelyard.wire.decoding import convert
 from steelyard.wire.origins import LabelledBy
 from steelyard.wire.payloads import open_payload, read_payload
 from steelyard.wire.queries import MAX_NUMBER
-from steelyard.wire.schemas import SINGLE_LINE
+from steelyard.wire.schemas import SINGLE_LINE, doc
 from steelyard.wire.violations import BODY, Violations, refusal
 
 #: The largest share of assigned rows that are known.
@@ -31,8 +31,8 @@ _Text = Annotated[str, Meta(min_length=1, max_length=256)]
 _Name = Annotated[str, Meta(min_length=1, max_length=wire.MAX_REVIEWER, pattern=SINGLE_LINE)]
 _Note = Annotated[str, Meta(min_length=1, max_length=wire.MAX_NOTE)]
 _Count = Annotated[int, Meta(ge=0)]
-_OF_FILTER = Meta(description="Over the rows as the version has them; all when left out.")
-_OF_TEXT = Meta(description="Rows with all of its words in the context alone.")
+_OF_FILTER = doc("Over the rows as the version has them; all when left out.")
+_OF_TEXT = doc("Rows with all of its words in the context alone.")
 
 
 class Narrowed:
@@ -55,7 +55,7 @@ class DraftRowsSearch(Narrowed, Struct, frozen=True, forbid_unknown_fields=True,
     queue: wire.Queue = "all"
     filter: Annotated[Filter | None, _OF_FILTER] = None
     text: Annotated[_Text | None, _OF_TEXT] = None
-    sort: Annotated[Sort | None, Meta(description="The queue's own order when left out.")] = None
+    sort: Annotated[Sort | None, doc("The queue's own order when left out.")] = None
     offset: _Count = 0
     limit: Annotated[int, Meta(ge=1, le=MAX_PAGE_ROWS)] = DEFAULT_PAGE_ROWS
     reviewer: wire.Reviewer = None
@@ -71,11 +71,10 @@ class BulkEdit(Narrowed, Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     filter: Annotated[Filter | None, _OF_FILTER] = None
     text: Annotated[_Text | None, _OF_TEXT] = None
     queue: wire.Queue = "all"
-    decision: Annotated[Name | None, Meta(description="Of `relabel`.")] = None
-    outcome: Annotated[str | None, Meta(description="Of `relabel`.")] = None
+    decision: Annotated[Name | None, doc("Of `relabel`.")] = None
+    outcome: Annotated[str | None, doc("Of `relabel`.")] = None
     revision: Annotated[
-        _Count | None,
-        Meta(description="The revision that was seen: rows that another edited since refuse."),
+        _Count | None, doc("The revision that was seen: rows that another edited since refuse.")
     ] = None
     reviewer: wire.Reviewer = None
 
@@ -87,10 +86,9 @@ class AnswerRow(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         int, Meta(ge=0, le=MAX_NUMBER, description="The row's place in the dataset, from 0.")
     ]
     outcomes: Annotated[
-        dict[str, str] | None,
-        Meta(description="Every decision of the row to its outcome; or `exclude`."),
+        dict[str, str] | None, doc("Every decision of the row to its outcome; or `exclude`.")
     ] = None
-    exclude: Annotated[bool, Meta(description="The row should go.")] = False
+    exclude: Annotated[bool, doc("The row should go.")] = False
     reviewer: wire.Reviewer = None
 
 
@@ -100,12 +98,10 @@ class ImportedAnswer(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     row: Annotated[
         int, Meta(ge=0, le=MAX_NUMBER, description="The row's place in the dataset, from 0.")
     ]
-    reviewer: Annotated[_Name | None, Meta(description="Who; once a row.")] = None
-    outcomes: Annotated[
-        dict[str, str], Meta(description="Decision to outcome; those that were answered.")
-    ] = {}
-    exclude: Annotated[bool, Meta(description="The row should go; then without outcomes.")] = False
-    note: Annotated[_Note | None, Meta(description="What was written beside it.")] = None
+    reviewer: Annotated[_Name | None, doc("Who; once a row.")] = None
+    outcomes: Annotated[dict[str, str], doc("Decision to outcome; those that were answered.")] = {}
+    exclude: Annotated[bool, doc("The row should go; then without outcomes.")] = False
+    note: Annotated[_Note | None, doc("What was written beside it.")] = None
 
     @property
     def is_vote(self) -> bool:
@@ -152,8 +148,8 @@ class AssignRows(Narrowed, Struct, frozen=True, forbid_unknown_fields=True, kw_o
     ] = 0
     known_by: Annotated[
         LabelledBy,
-        Meta(
-            description="Known are matching rows whose labels in the version came from there, by "
+        doc(
+            "Known are matching rows whose labels in the version came from there, by "
             "`by` of metadata; those that are not mixed in are left out."
         ),
     ] = "expert"
@@ -162,7 +158,7 @@ class AssignRows(Narrowed, Struct, frozen=True, forbid_unknown_fields=True, kw_o
     queue: wire.Queue = "to_review"
     limit: Annotated[
         Annotated[int, Meta(ge=1, le=MAX_NUMBER)] | None,
-        Meta(description="The most rows, drawn at random; all by default."),
+        doc("The most rows, drawn at random; all by default."),
     ] = None
     reviewer: wire.Reviewer = None
 
@@ -172,8 +168,8 @@ class MoveAssigned(
 ):
     """A move of unfinished rows from one reviewer to another."""
 
-    from_: Annotated[_Name, Meta(description="Who has them.")]
-    to: Annotated[_Name | None, Meta(description="Who gets them; nobody by default.")] = None
+    from_: Annotated[_Name, doc("Who has them.")]
+    to: Annotated[_Name | None, doc("Who gets them; nobody by default.")] = None
 
 
 def read_rows_search(payload: object) -> DraftRowsSearch:

@@ -14,7 +14,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from steelyard.datasets.wire import MAX_PAGE_ROWS, DatasetName
 from steelyard.decisions.wire import Name
 from steelyard.wire.queries import MAX_NUMBER, MAX_PAGE, CursorPage, PageQuery, PageSize
-from steelyard.wire.schemas import SINGLE_LINE
+from steelyard.wire.schemas import SINGLE_LINE, doc
 
 DraftStatus = Literal["open", "sealed"]
 #: What can be done to a row.
@@ -52,8 +52,8 @@ MAX_LISTED_ROWS = MAX_PAGE_ROWS
 
 Reviewer = Annotated[
     Annotated[str, Meta(min_length=1, max_length=MAX_REVIEWER, pattern=SINGLE_LINE)] | None,
-    Meta(
-        description="Who edits, as the history names them. Undo and the queues `mine` and `assigned` "
+    doc(
+        "Who edits, as the history names them. Undo and the queues `mine` and `assigned` "
         "go by it; edits without it count as one another's. In a session it is the user's address, "
         "whatever is sent."
     ),
@@ -70,12 +70,11 @@ class CreateDraft(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
 
     dataset_id: Annotated[str, Meta(min_length=1, max_length=64, description="Id of the dataset.")]
     version: Annotated[
-        Annotated[int, Meta(ge=1, le=MAX_NUMBER)] | None,
-        Meta(description="Its version; the latest by default."),
+        Annotated[int, Meta(ge=1, le=MAX_NUMBER)] | None, doc("Its version; the latest by default.")
     ] = None
-    name: Annotated[
-        DatasetName | None, Meta(description="To find it by; that of the dataset by default.")
-    ] = None
+    name: Annotated[DatasetName | None, doc("To find it by; that of the dataset by default.")] = (
+        None
+    )
 
 
 class SealedDraft(Struct, frozen=True, kw_only=True):
@@ -83,8 +82,8 @@ class SealedDraft(Struct, frozen=True, kw_only=True):
 
     dataset_id: str
     version: int
-    sealed_as: Annotated[SealAs, Meta(description="A new dataset, or a next version of its own.")]
-    sealed_at: Annotated[float, Meta(description="Unix seconds.")]
+    sealed_as: Annotated[SealAs, doc("A new dataset, or a next version of its own.")]
+    sealed_at: Annotated[float, doc("Unix seconds.")]
 
 
 class Draft(Struct, frozen=True, kw_only=True):
@@ -95,16 +94,16 @@ class Draft(Struct, frozen=True, kw_only=True):
     dataset_version: int
     name: str
     status: DraftStatus
-    revision: Annotated[int, Meta(description="Entries of its log; 0 for none.")]
-    rows: Annotated[int, Meta(description="Of the version.")]
+    revision: Annotated[int, doc("Entries of its log; 0 for none.")]
+    rows: Annotated[int, doc("Of the version.")]
     states: Annotated[
         dict[str, int],
-        Meta(
-            description="The number of rows in each state. Known rows, whose labels stay, "
+        doc(
+            "The number of rows in each state. Known rows, whose labels stay, "
             "are untouched; a session of the role reviewer has them as any other."
         ),
     ]
-    noted: Annotated[int, Meta(description="Rows with a note.")]
+    noted: Annotated[int, doc("Rows with a note.")]
     created_at: float
     updated_at: float
     sealed: SealedDraft | None
@@ -134,11 +133,9 @@ class DraftsQuery(PageQuery, frozen=True, kw_only=True):
 
     dataset_id: Annotated[
         Annotated[str, Meta(min_length=1, max_length=64)] | None,
-        Meta(description="Those of one dataset; all by default."),
+        doc("Those of one dataset; all by default."),
     ] = None
-    status: Annotated[
-        DraftStatus | None, Meta(description="Those that are so; all by default.")
-    ] = None
+    status: Annotated[DraftStatus | None, doc("Those that are so; all by default.")] = None
 
 
 class DeletedDraft(Struct, frozen=True, kw_only=True):
@@ -158,24 +155,22 @@ class Edit(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     row: _Row
     action: EditAction
-    decision: Annotated[Name | None, Meta(description="The decision to relabel.")] = None
-    outcome: Annotated[
-        str | None, Meta(description="The right outcome, where rows have targets.")
-    ] = None
+    decision: Annotated[Name | None, doc("The decision to relabel.")] = None
+    outcome: Annotated[str | None, doc("The right outcome, where rows have targets.")] = None
     targets: Annotated[
-        dict[str, float] | None, Meta(description="Outcome to probability, instead of `outcome`.")
+        dict[str, float] | None, doc("Outcome to probability, instead of `outcome`.")
     ] = None
     rewards: Annotated[
-        dict[str, float] | None, Meta(description="Every outcome to its reward, where rows have.")
+        dict[str, float] | None, doc("Every outcome to its reward, where rows have.")
     ] = None
     note: Annotated[
         Annotated[str, Meta(max_length=MAX_NOTE)] | None,
-        Meta(description="The row's note from now on; empty removes it."),
+        doc("The row's note from now on; empty removes it."),
     ] = None
     seen: Annotated[
         Annotated[int, Meta(ge=0)] | None,
-        Meta(
-            description="`edit` of the row as the reviewer saw it; a newer edit by another refuses "
+        doc(
+            "`edit` of the row as the reviewer saw it; a newer edit by another refuses "
             "the call with `draft_conflict`."
         ),
     ] = None
@@ -197,13 +192,12 @@ class UndoEdit(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     reviewer: Reviewer = None
     first: Annotated[
-        _Entry | None,
-        Meta(description="The first entry to undo or redo; that of `last` by default."),
+        _Entry | None, doc("The first entry to undo or redo; that of `last` by default.")
     ] = None
     last: Annotated[
         _Entry | None,
-        Meta(
-            description="The last entry to undo or redo; by default the reviewer's last that holds, "
+        doc(
+            "The last entry to undo or redo; by default the reviewer's last that holds, "
             "or what they undid last."
         ),
     ] = None
@@ -216,19 +210,17 @@ class SealDraft(
 
     as_: Annotated[
         SealAs,
-        Meta(
-            description="`dataset`: a new one. `version`: the next one of its dataset, of which the "
+        doc(
+            "`dataset`: a new one. `version`: the next one of its dataset, of which the "
             "draft's version must be the latest."
         ),
     ]
-    name: Annotated[
-        DatasetName | None, Meta(description="Of a new dataset; the draft's by default.")
-    ] = None
+    name: Annotated[DatasetName | None, doc("Of a new dataset; the draft's by default.")] = None
     revision: Annotated[
-        _Count | None, Meta(description="Refuse with `draft_changed` when the log is longer.")
+        _Count | None, doc("Refuse with `draft_changed` when the log is longer.")
     ] = None
     drop_outcomes: Annotated[
-        bool, Meta(description="Leave out outcomes that no row has; two of a decision stay.")
+        bool, doc("Leave out outcomes that no row has; two of a decision stay.")
     ] = False
 
 
@@ -239,30 +231,28 @@ class RowNow(Struct, frozen=True, kw_only=True):
     state: RowState
     labels: Annotated[
         dict[str, dict[str, float]],
-        Meta(description="Decision to outcome to target or reward, with what was relabelled."),
+        doc("Decision to outcome to target or reward, with what was relabelled."),
     ]
-    relabelled: Annotated[list[str], Meta(description="Decisions whose label is another now.")]
+    relabelled: Annotated[list[str], doc("Decisions whose label is another now.")]
     note: str | None
-    edit: Annotated[int, Meta(description="Number of the last entry that changed it; 0 for none.")]
-    reviewer: Annotated[str | None, Meta(description="Whose entry that was.")]
+    edit: Annotated[int, doc("Number of the last entry that changed it; 0 for none.")]
+    reviewer: Annotated[str | None, doc("Whose entry that was.")]
 
 
 class EditReceipt(Struct, frozen=True, kw_only=True):
     """The changes of a call."""
 
     draft_id: str
-    edits: Annotated[int, Meta(description="Rows changed.")]
-    revision: Annotated[int, Meta(description="Number of the log's last entry.")]
+    edits: Annotated[int, doc("Rows changed.")]
+    revision: Annotated[int, doc("Number of the log's last entry.")]
     undone: Annotated[
         int | None,
-        Meta(
-            description="The entry that was undone or redone, the last of them where they were "
+        doc(
+            "The entry that was undone or redone, the last of them where they were "
             "several; else null."
         ),
     ]
-    rows: Annotated[
-        list[RowNow], Meta(description=f"The first {MAX_LISTED_ROWS} of them, as they are now.")
-    ]
+    rows: Annotated[list[RowNow], doc(f"The first {MAX_LISTED_ROWS} of them, as they are now.")]
 
 
 class DraftConflict(Struct, frozen=True, kw_only=True):
@@ -275,16 +265,16 @@ class DraftConflict(Struct, frozen=True, kw_only=True):
 class LogEntry(Struct, frozen=True, kw_only=True):
     """One entry of a draft's log."""
 
-    number: Annotated[int, Meta(description="From 1.")]
-    at: Annotated[float, Meta(description="Unix seconds.")]
+    number: Annotated[int, doc("From 1.")]
+    at: Annotated[float, doc("Unix seconds.")]
     reviewer: str | None
     action: EntryAction
-    rows: Annotated[int, Meta(description="How many it changed.")]
-    row: Annotated[int | None, Meta(description="The one; null for more.")]
+    rows: Annotated[int, doc("How many it changed.")]
+    row: Annotated[int | None, doc("The one; null for more.")]
     decision: str | None
-    outcome: Annotated[str | None, Meta(description="The outcome that it expects.")]
+    outcome: Annotated[str | None, doc("The outcome that it expects.")]
     note: str | None
-    target: Annotated[int | None, Meta(description="What `undo` and `redo` are about.")]
+    target: Annotated[int | None, doc("What `undo` and `redo` are about.")]
     is_undone: bool
 
 
@@ -293,13 +283,13 @@ class HistoryQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
     row: Annotated[
         Annotated[int, Meta(ge=0, le=MAX_NUMBER)] | None,
-        Meta(description="Those about one row; all by default."),
+        doc("Those about one row; all by default."),
     ] = None
     after: Annotated[
         Annotated[int, Meta(ge=1, le=MAX_NUMBER)] | None,
-        Meta(description="`next_after` of the page before: entries older than this one."),
+        doc("`next_after` of the page before: entries older than this one."),
     ] = None
-    limit: Annotated[PageSize, Meta(description="Entries of a page.")] = MAX_PAGE
+    limit: Annotated[PageSize, doc("Entries of a page.")] = MAX_PAGE
 
 
 class History(Struct, frozen=True, kw_only=True):
@@ -316,16 +306,16 @@ class ExpectedOutcome(Struct, frozen=True, kw_only=True):
 
     outcome: str
     probability: float
-    label_probability: Annotated[float, Meta(description="Of the label that the version has.")]
+    label_probability: Annotated[float, doc("Of the label that the version has.")]
 
 
 class RowAnswer(Struct, frozen=True, kw_only=True):
     """The answer of one of two reviewers to a row."""
 
     reviewer: str
-    at: Annotated[float, Meta(description="Unix seconds.")]
-    outcomes: Annotated[dict[str, str], Meta(description="Decision to outcome.")]
-    exclude: Annotated[bool, Meta(description="Whether the row should go; then without outcomes.")]
+    at: Annotated[float, doc("Unix seconds.")]
+    outcomes: Annotated[dict[str, str], doc("Decision to outcome.")]
+    exclude: Annotated[bool, doc("Whether the row should go; then without outcomes.")]
 
 
 class BlindRow(Struct, frozen=True, kw_only=True):
@@ -333,73 +323,64 @@ class BlindRow(Struct, frozen=True, kw_only=True):
 
     status: Annotated[
         BlindStatus,
-        Meta(
-            description="While it is `waiting`, an answer is missing, and the draft takes no edit of "
-            "the row."
-        ),
+        doc("While it is `waiting`, an answer is missing, and the draft takes no edit of the row."),
     ]
     is_yours: Annotated[
         bool,
-        Meta(
-            description="Whether the reviewer who asks is one of them; while it waits, the row is "
+        doc(
+            "Whether the reviewer who asks is one of them; while it waits, the row is "
             "shown to them without a label."
         ),
     ]
     answers: Annotated[
-        list[RowAnswer],
-        Meta(description="All, once all are there; until then that of the reviewer who asks."),
+        list[RowAnswer], doc("All, once all are there; until then that of the reviewer who asks.")
     ]
 
 
 class DraftRow(Struct, frozen=True, kw_only=True):
     """A row of a draft: as the version has it, and how it stands now."""
 
-    row: Annotated[int, Meta(description="Its place in the dataset, from 0.")]
+    row: Annotated[int, doc("Its place in the dataset, from 0.")]
     side: Literal["training", "evaluation"]
     context: Any
     decisions: list[Any]
     images: list[Any] | UnsetType = UNSET
-    targets: Annotated[
-        dict[str, dict[str, float]] | UnsetType, Meta(description="As the version has them.")
-    ] = UNSET
-    rewards: Annotated[
-        dict[str, dict[str, float]] | UnsetType, Meta(description="As the version has them.")
-    ] = UNSET
+    targets: Annotated[dict[str, dict[str, float]] | UnsetType, doc("As the version has them.")] = (
+        UNSET
+    )
+    rewards: Annotated[dict[str, dict[str, float]] | UnsetType, doc("As the version has them.")] = (
+        UNSET
+    )
     metadata: dict[str, Any] | UnsetType | None = UNSET
     now: RowNow
-    blind: Annotated[
-        BlindRow | UnsetType, Meta(description="Of a row that reviewers label apart.")
-    ] = UNSET
+    blind: Annotated[BlindRow | UnsetType, doc("Of a row that reviewers label apart.")] = UNSET
     known: Annotated[
         Literal[True] | UnsetType,
-        Meta(
-            description="Its label is known to be right and scores its reviewers; no answer changes "
+        doc(
+            "Its label is known to be right and scores its reviewers; no answer changes "
             "it. Left out for them, and for sessions of the role reviewer."
         ),
     ] = UNSET
     suspect: Annotated[
         float | None,
-        Meta(
-            description="By how much another outcome is likelier than the label of the row's worst "
+        doc(
+            "By how much another outcome is likelier than the label of the row's worst "
             "decision, 0 to 1; 0 where no label is suspect, null if unknown."
         ),
     ]
     expected: Annotated[
-        dict[str, ExpectedOutcome] | None,
-        Meta(description="Of the decisions whose label is suspect."),
+        dict[str, ExpectedOutcome] | None, doc("Of the decisions whose label is suspect.")
     ]
 
 
 class Suspects(Struct, frozen=True, kw_only=True):
     """How far the search for suspect labels is; it begins when the queue is first asked for."""
 
-    status: Annotated[
-        SuspectStatus | None, Meta(description="Null while nobody has asked for the queue.")
-    ]
-    done: Annotated[int, Meta(description="Rows embedded so far, which is most of the work.")]
+    status: Annotated[SuspectStatus | None, doc("Null while nobody has asked for the queue.")]
+    done: Annotated[int, doc("Rows embedded so far, which is most of the work.")]
     rows: int
-    method: Annotated[str, Meta(description="What makes a label suspect.")]
-    message: Annotated[str | None, Meta(description="Why it is unavailable; else null.")]
+    method: Annotated[str, doc("What makes a label suspect.")]
+    message: Annotated[str | None, doc("Why it is unavailable; else null.")]
 
 
 class DraftRowPage(Struct, frozen=True, kw_only=True):
@@ -407,17 +388,17 @@ class DraftRowPage(Struct, frozen=True, kw_only=True):
 
     data: list[DraftRow]
     queue: Queue
-    total: Annotated[int, Meta(description="Rows of the queue that the filter holds for.")]
+    total: Annotated[int, doc("Rows of the queue that the filter holds for.")]
     offset: int
     limit: int
     has_more: bool
     counts: Annotated[
         dict[str, int],
-        Meta(
-            description="Queue to its rows under the filter; `suspect` stands when it is ready, "
+        doc(
+            "Queue to its rows under the filter; `suspect` stands when it is ready, "
             "`mine` when a reviewer is named, and `assigned` and `disagreement` once rows of the "
             "draft were assigned."
         ),
     ]
-    revision: Annotated[int, Meta(description="Of the draft, which the page shows.")]
+    revision: Annotated[int, doc("Of the draft, which the page shows.")]
     suspects: Suspects

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct, field
+from msgspec import Struct, field
+
+from steelyard.wire.schemas import doc
 
 
 class HealthQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -12,8 +14,8 @@ class HealthQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
 
     for_: Annotated[
         Literal["traffic"] | None,
-        Meta(
-            description="`traffic`: also whether the state can be read and written within a second, as "
+        doc(
+            "`traffic`: also whether the state can be read and written within a second, as "
             "a proxy asks before it sends requests; 503 where it cannot."
         ),
     ] = field(name="for", default=None)
@@ -23,9 +25,9 @@ class Health(Struct, frozen=True, kw_only=True):
     """The server answers; nothing else was tried, but for the state where that was asked."""
 
     status: Literal["ok"] = "ok"
-    version: Annotated[str, Meta(description="Version of Steelyard.")]
-    model: Annotated[str, Meta(description="The default model.")]
-    engine: Annotated[str, Meta(description="Its engine and precision.")]
+    version: Annotated[str, doc("Version of Steelyard.")]
+    model: Annotated[str, doc("The default model.")]
+    engine: Annotated[str, doc("Its engine and precision.")]
 
 
 class Readiness(Struct, frozen=True, kw_only=True):
@@ -34,8 +36,8 @@ class Readiness(Struct, frozen=True, kw_only=True):
     status: Literal["ready"] = "ready"
     parts: Annotated[
         dict[str, str],
-        Meta(
-            description="`state` and each engine as `engine:MODEL`, all `ok`; for each engine that "
+        doc(
+            "`state` and each engine as `engine:MODEL`, all `ok`; for each engine that "
             "may be elsewhere, as `scorer:MODEL`, where its passes go, and why not there."
         ),
     ]

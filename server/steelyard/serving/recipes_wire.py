@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from msgspec import Meta, Struct
+from msgspec import Struct
+
+from steelyard.wire.schemas import doc
 
 
 class Recipe(Struct, frozen=True, kw_only=True):
@@ -13,10 +15,8 @@ class Recipe(Struct, frozen=True, kw_only=True):
     id: str
     title: str
     description: str
-    decisions: Annotated[
-        list[dict[str, Any]], Meta(description="As the `decisions` of `POST /v1/decide`.")
-    ]
-    example_context: Annotated[str, Meta(description="A context to try them on.")]
+    decisions: Annotated[list[dict[str, Any]], doc("As the `decisions` of `POST /v1/decide`.")]
+    example_context: Annotated[str, doc("A context to try them on.")]
 
 
 class RecipeList(Struct, frozen=True, kw_only=True):

@@ -7,6 +7,7 @@ from typing import Annotated
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from steelyard.wire.measures import Measure
+from steelyard.wire.schemas import doc
 
 
 class SetShadow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -56,12 +57,12 @@ class ShadowFigures(Struct, frozen=True, kw_only=True):
     The counts are of answers with feedback on the decision, by who was right.
     """
 
-    n: Annotated[int, Meta(description="Answers that both scored.")]
-    agreement: Annotated[Measure, Meta(description="Share with the same top outcome.")]
+    n: Annotated[int, doc("Answers that both scored.")]
+    agreement: Annotated[Measure, doc("Share with the same top outcome.")]
     observed: int
     both_right: int
-    family_right: Annotated[int, Meta(description="The family alone.")]
-    shadow_right: Annotated[int, Meta(description="The shadow alone.")]
+    family_right: Annotated[int, doc("The family alone.")]
+    shadow_right: Annotated[int, doc("The shadow alone.")]
     both_wrong: int
     family_accuracy: Measure | UnsetType = UNSET
     shadow_accuracy: Measure | UnsetType = UNSET
@@ -73,5 +74,5 @@ class ShadowReport(Struct, frozen=True, kw_only=True):
     shadow: Shadow | None
     since: float
     until: float
-    answers: Annotated[int, Meta(description="Answers that both scored, at most 20,000.")]
+    answers: Annotated[int, doc("Answers that both scored, at most 20,000.")]
     decisions: dict[str, ShadowFigures]

@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from steelyard.outbox.names import Event
 from steelyard.webhooks.targets import MAX_URL
 from steelyard.wire.queries import CursorPage, OneOf, PageQuery
-from steelyard.wire.schemas import SINGLE_LINE
+from steelyard.wire.schemas import SINGLE_LINE, doc
 
 DeliveryStatus = Literal["waiting", "delivered", "failed"]
 
@@ -41,12 +41,10 @@ class ChangeWebhook(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     events: _Events | None = None
     description: _Description | None = None
     enabled: Annotated[
-        bool | None,
-        Meta(description="Switched off, it is sent nothing, and what waited is given up."),
+        bool | None, doc("Switched off, it is sent nothing, and what waited is given up.")
     ] = None
     rotate_secret: Annotated[
-        bool,
-        Meta(description="Make a new secret; for a day, deliveries are signed with both."),
+        bool, doc("Make a new secret; for a day, deliveries are signed with both.")
     ] = False
 
 
@@ -64,17 +62,15 @@ class Webhook(Struct, frozen=True, kw_only=True):
     events: list[Event]
     description: str
     enabled: bool
-    disabled_reason: Annotated[
-        str | None, Meta(description="Why it was switched off; null while it is on.")
-    ]
+    disabled_reason: Annotated[str | None, doc("Why it was switched off; null while it is on.")]
     failing_since: Annotated[
-        float | None, Meta(description="Since when every try failed; null after one that did not.")
+        float | None, doc("Since when every try failed; null after one that did not.")
     ]
     created_at: float
     updated_at: float
     secret: Annotated[
         str | UnsetType,
-        Meta(description="What deliveries are signed with; told when it is made, and never again."),
+        doc("What deliveries are signed with; told when it is made, and never again."),
     ] = UNSET
 
 
@@ -94,21 +90,17 @@ class Delivery(Struct, frozen=True, kw_only=True):
 
     id: str
     webhook_id: str
-    event_id: Annotated[
-        str, Meta(description="The header `webhook-id`: the same at every try and redelivery.")
-    ]
+    event_id: Annotated[str, doc("The header `webhook-id`: the same at every try and redelivery.")]
     event: str
-    subject: Annotated[
-        str, Meta(description="What it is about; events about the same arrive in order.")
-    ]
+    subject: Annotated[str, doc("What it is about; events about the same arrive in order.")]
     status: DeliveryStatus
-    attempts: Annotated[int, Meta(description="Tries so far.")]
+    attempts: Annotated[int, doc("Tries so far.")]
     created_at: float
-    next_try_at: Annotated[float | None, Meta(description="Null once it has ended.")]
+    next_try_at: Annotated[float | None, doc("Null once it has ended.")]
     ended_at: float | None
-    response_status: Annotated[int | None, Meta(description="Of the last try; null without one.")]
-    response: Annotated[str | None, Meta(description="First 1,000 characters of that answer.")]
-    error: Annotated[str | None, Meta(description="Why the last try failed.")]
+    response_status: Annotated[int | None, doc("Of the last try; null without one.")]
+    response: Annotated[str | None, doc("First 1,000 characters of that answer.")]
+    error: Annotated[str | None, doc("Why the last try failed.")]
     payload: dict[str, Any]
 
 

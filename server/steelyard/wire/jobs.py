@@ -8,6 +8,7 @@ from typing import Annotated, Protocol
 from msgspec import Meta, Struct
 
 from steelyard.wire.queries import CursorPage, OneOf, PageQuery
+from steelyard.wire.schemas import doc
 
 #: Statuses of a job that has not ended.
 UNFINISHED = ("queued", "running", "cancelling")
@@ -35,10 +36,10 @@ class JobStep(Struct, frozen=True, kw_only=True):
     """Where a job is."""
 
     phase: str
-    step: Annotated[int, Meta(description="What is done of the phase.")]
+    step: Annotated[int, doc("What is done of the phase.")]
     steps: int
-    unit: Annotated[str, Meta(description="What the steps are.")] = "rows"
-    loss: Annotated[float | None, Meta(description="Newest loss, of kinds that have one.")] = None
+    unit: Annotated[str, doc("What the steps are.")] = "rows"
+    loss: Annotated[float | None, doc("Newest loss, of kinds that have one.")] = None
 
 
 class JobSummary(Struct, frozen=True, kw_only=True):
@@ -46,17 +47,17 @@ class JobSummary(Struct, frozen=True, kw_only=True):
 
     id: str
     kind: str
-    noun: Annotated[str, Meta(description="What people call its kind.")]
-    name: Annotated[str, Meta(description="What it is of, beside its dataset; may be empty.")]
+    noun: Annotated[str, doc("What people call its kind.")]
+    name: Annotated[str, doc("What it is of, beside its dataset; may be empty.")]
     status: str
     created_at: float
     dataset_id: str | None
-    dataset: Annotated[str | None, Meta(description="The dataset's name.")]
+    dataset: Annotated[str | None, doc("The dataset's name.")]
     dataset_version: int | None
-    models: Annotated[list[str], Meta(description="The models that it uses.")]
-    progress: Annotated[JobStep | None, Meta(description="Null before it runs.")]
-    ended: Annotated[str | None, Meta(description="How it ended; null while it has not.")]
-    lost: Annotated[str, Meta(description="What is lost by cancelling it.")]
+    models: Annotated[list[str], doc("The models that it uses.")]
+    progress: Annotated[JobStep | None, doc("Null before it runs.")]
+    ended: Annotated[str | None, doc("How it ended; null while it has not.")]
+    lost: Annotated[str, doc("What is lost by cancelling it.")]
 
     @property
     def is_active(self) -> bool:
@@ -76,11 +77,9 @@ class JobSummaryPage(CursorPage[JobSummary], frozen=True):
 class AllJobsQuery(PageQuery, frozen=True, kw_only=True):
     """Which page of the account's jobs of all kinds."""
 
-    kind: Annotated[
-        list[_Text], Meta(description="Only these kinds; repeated, or separated by commas.")
-    ] = []
+    kind: Annotated[list[_Text], doc("Only these kinds; repeated, or separated by commas.")] = []
     status: OneOf[_Text] = []
-    dataset_id: Annotated[_Text | None, Meta(description="Only those on this dataset.")] = None
+    dataset_id: Annotated[_Text | None, doc("Only those on this dataset.")] = None
 
 
 class AnyJob(Protocol):

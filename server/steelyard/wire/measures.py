@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from msgspec import Meta, Struct
+from msgspec import Struct
+
+from steelyard.wire.schemas import doc
 
 
 class Measure(Struct, frozen=True, kw_only=True):
@@ -13,7 +15,7 @@ class Measure(Struct, frozen=True, kw_only=True):
     value: float
     low: float | None
     high: float | None
-    n: Annotated[int, Meta(description="Decisions it rests on.")]
+    n: Annotated[int, doc("Decisions it rests on.")]
 
 
 def interval_text(

@@ -6,6 +6,8 @@ from typing import Annotated, Generic, Literal, TypeVar
 
 from msgspec import Meta, Struct
 
+from steelyard.wire.schemas import doc
+
 Item = TypeVar("Item")
 
 MAX_PAGE = 200
@@ -15,19 +17,17 @@ MAX_NUMBER = 2**31 - 1
 Cursor = Annotated[str, Meta(min_length=1, max_length=64)]
 #: Where a page begins.
 NextCursor = Annotated[
-    Cursor | None, Meta(description="`next_cursor` of the page before; the first by default.")
+    Cursor | None, doc("`next_cursor` of the page before; the first by default.")
 ]
 PageSize = Annotated[int, Meta(ge=1, le=MAX_PAGE)]
 #: Statuses of what is listed, such as ``OneOf[JobStatus]``; all where there is none.
 OneOf = Annotated[
-    list[Item],
-    Meta(description="Those with one of these statuses; repeated, or separated by commas."),
+    list[Item], doc("Those with one of these statuses; repeated, or separated by commas.")
 ]
 #: What rows are exported as: CSV, Parquet, or a zip of a folder of Hugging Face ``datasets``.
 ExportFormat = Literal["csv", "parquet", "hf"]
 ExportedAs = Annotated[
-    ExportFormat,
-    Meta(description="Parquet, CSV, or a zip of a folder that Hugging Face `datasets` loads."),
+    ExportFormat, doc("Parquet, CSV, or a zip of a folder that Hugging Face `datasets` loads.")
 ]
 
 
@@ -42,7 +42,7 @@ class CursorPage(Struct, Generic[Item], frozen=True, kw_only=True):
 class PageQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Which page of a list."""
 
-    limit: Annotated[PageSize, Meta(description="The most entries of a page.")] = MAX_PAGE
+    limit: Annotated[PageSize, doc("The most entries of a page.")] = MAX_PAGE
     cursor: NextCursor = None
 
 
@@ -54,5 +54,5 @@ class ApiKeysQuery(PageQuery, frozen=True, kw_only=True):
     """Which page of the account's keys."""
 
     revoked: Annotated[
-        bool | None, Meta(description="Revoked keys alone, or the others alone; both by default.")
+        bool | None, doc("Revoked keys alone, or the others alone; both by default.")
     ] = None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
+from steelyard.wire.schemas import doc
 from steelyard.wire.shown import Shown
 
 Severity = Literal["warning", "info"]
@@ -14,10 +15,10 @@ Severity = Literal["warning", "info"]
 class LintWarning(Struct, frozen=True, kw_only=True):
     """One thing about how a decision is asked that may make its answers worse."""
 
-    decision: Annotated[str, Meta(description="Id of the decision.")]
-    rule: Annotated[str, Meta(description="Name of the rule, such as `negation`.")]
+    decision: Annotated[str, doc("Id of the decision.")]
+    rule: Annotated[str, doc("Name of the rule, such as `negation`.")]
     severity: Severity
-    message: Annotated[str, Meta(description="What is wrong and what to change.")]
+    message: Annotated[str, doc("What is wrong and what to change.")]
 
 
 class LintResponse(Shown, Struct, frozen=True, kw_only=True):

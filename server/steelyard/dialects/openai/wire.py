@@ -13,6 +13,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from steelyard.decisions import wire
 from steelyard.decisions.rules_wire import FieldValues, RuleResult
 from steelyard.wire.limits import MAX_OUTCOMES, MAX_QUESTIONS, MIN_OUTCOMES
+from steelyard.wire.schemas import doc
 
 #: Levels of one score.
 MAX_LEVELS = 10
@@ -20,17 +21,17 @@ MAX_LEVELS = 10
 QuestionType = Literal["predicate", "choice", "score"]
 _Value = TypeVar("_Value")
 #: Of a field that OpenAI's clients may send, and that changes nothing here.
-Unused = Annotated[_Value | None, Meta(description="Taken and not used.")]
+Unused = Annotated[_Value | None, doc("Taken and not used.")]
 
 
 class InputPart(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A part of a message or of instructions: text, JSON, or an image (which is refused)."""
 
     type: Literal["input_text", "output_text", "input_json", "input_image"]
-    text: Annotated[str | None, Meta(description="Of a text part.")] = None
-    data: Annotated[
-        dict[str, Any] | list[Any] | None, Meta(description="Of a JSON part; read as its text.")
-    ] = None
+    text: Annotated[str | None, doc("Of a text part.")] = None
+    data: Annotated[dict[str, Any] | list[Any] | None, doc("Of a JSON part; read as its text.")] = (
+        None
+    )
     image_url: str | None = None
     detail: str | None = None
     prompt_cache_breakpoint: Unused[dict[str, Any]] = None
@@ -64,27 +65,27 @@ class DecisionsQuestionInput(Struct, frozen=True, forbid_unknown_fields=True, kw
 
     type: QuestionType
     instructions: str | Annotated[list[InputPart], Meta(min_length=1)]
-    name: Annotated[wire.Name | None, Meta(description="Given back with the answer.")] = None
+    name: Annotated[wire.Name | None, doc("Given back with the answer.")] = None
     choices: Annotated[
         Annotated[list[ChoiceInput], Meta(min_length=MIN_OUTCOMES, max_length=MAX_OUTCOMES)] | None,
-        Meta(description="Of a `choice` alone, which needs them."),
+        doc("Of a `choice` alone, which needs them."),
     ] = None
     levels: Annotated[
         Annotated[list[LevelInput], Meta(min_length=MIN_OUTCOMES, max_length=MAX_LEVELS)] | None,
-        Meta(description="Of a `score` alone, which needs them; in order."),
+        doc("Of a `score` alone, which needs them; in order."),
     ] = None
 
 
 Input = Annotated[
     str | Annotated[list[InputMessage], Meta(min_length=1)],
-    Meta(description="What the questions are about: text, or messages."),
+    doc("What the questions are about: text, or messages."),
 ]
 
 
 class DecisionsRequest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One input and the questions asked on it, in OpenAI's shape."""
 
-    model: Annotated[wire.Name, Meta(description="A model's name.")]
+    model: Annotated[wire.Name, doc("A model's name.")]
     input: Input
     questions: Annotated[list[DecisionsQuestionInput], Meta(min_length=1, max_length=MAX_QUESTIONS)]
     safety_identifier: Unused[str] = None
@@ -174,10 +175,7 @@ class DecisionsUsage(Struct, frozen=True, kw_only=True):
 class DecisionsResponse(Struct, frozen=True, kw_only=True):
     """The answers, in question order; ``timing_ms`` is in milliseconds by stage."""
 
-    id: Annotated[
-        str,
-        Meta(description="For feedback, in which a question's place from 0 is its decision id."),
-    ]
+    id: Annotated[str, doc("For feedback, in which a question's place from 0 is its decision id.")]
     model: str
     answers: list[Answer]
     usage: DecisionsUsage

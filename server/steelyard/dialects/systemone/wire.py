@@ -14,6 +14,7 @@ from steelyard.decisions import wire
 from steelyard.decisions.rules_wire import FieldValues, RuleResult
 from steelyard.wire.errors import ErrorBody
 from steelyard.wire.limits import MAX_QUESTIONS
+from steelyard.wire.schemas import doc
 
 #: What may describe or ask: text, or any JSON object or array.
 Content = str | dict[str, Any] | list[Any]
@@ -27,12 +28,12 @@ class QuestionInput(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     type: QuestionType
     instructions: Annotated[
         Content | None,
-        Meta(description="What is asked. `noul` alone needs it, unless a criterion is described."),
+        doc("What is asked. `noul` alone needs it, unless a criterion is described."),
     ] = None
     criteria: Annotated[
         dict[str, Content | None] | list[Content | None] | None,
-        Meta(
-            description="`noul`: left out, or an object with `true` and `false` (either or both). "
+        doc(
+            "`noul`: left out, or an object with `true` and `false` (either or both). "
             "`choice`: an object from label to description (null for none), 1 to 255 of them. "
             "`score`: an array of descriptions, one per level from 0, 1 to 255 of them."
         ),
@@ -43,12 +44,9 @@ class SystemOneRequest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     """One state and the questions asked on it, in TypeSafe's shape."""
 
     model: Annotated[
-        wire.Name,
-        Meta(
-            description="A model's name; names that start with `jev` mean the default base model."
-        ),
+        wire.Name, doc("A model's name; names that start with `jev` mean the default base model.")
     ]
-    state: Annotated[Content, Meta(description="What the questions are about; may be empty.")]
+    state: Annotated[Content, doc("What the questions are about; may be empty.")]
     questions: Annotated[
         dict[wire.Name, QuestionInput],
         Meta(
@@ -57,9 +55,9 @@ class SystemOneRequest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=
             description="Question by name; the name is that of its answer.",
         ),
     ]
-    assets: Annotated[
-        dict[str, Any] | None, Meta(description="Refused unless empty: the models read text.")
-    ] = None
+    assets: Annotated[dict[str, Any] | None, doc("Refused unless empty: the models read text.")] = (
+        None
+    )
 
 
 class NamedSystemOneRequest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -68,7 +66,7 @@ class NamedSystemOneRequest(Struct, frozen=True, forbid_unknown_fields=True, kw_
     refused_fields: ClassVar[dict[str, str]] = {"questions": wire.OF_VERSION}
 
     model: wire.NamedModel
-    state: Annotated[Content, Meta(description="What the questions are about; may be empty.")]
+    state: Annotated[Content, doc("What the questions are about; may be empty.")]
     fields: FieldValues | None = None
 
 
@@ -155,10 +153,8 @@ class TranslateResponse(Struct, frozen=True, kw_only=True):
     """The equivalent decide request, and the changes made in translating."""
 
     request: Annotated[
-        dict[str, Any],
-        Meta(description="A body of `POST /v1/decide`: `context`, `decisions`, perhaps `model`."),
+        dict[str, Any], doc("A body of `POST /v1/decide`: `context`, `decisions`, perhaps `model`.")
     ]
     notes: Annotated[
-        list[str],
-        Meta(description="What changed, such as how a confidence threshold is to be written."),
+        list[str], doc("What changed, such as how a confidence threshold is to be written.")
     ]
