@@ -47,7 +47,7 @@ def measure_file(
     detail = msgspec.structs.replace(
         detail,
         unstated_rate=_unstated_rate(sample.table),
-        decided_by=step_shares(sample.table),
+        decided_by=_step_shares(sample.table),
     )
     if sample.share is None:
         return detail
@@ -73,7 +73,7 @@ def _unstated_rate(table: pa.Table) -> Measure | None:
     return _share(known["unstated"].to_numpy() > 0.5, known) if len(known) else None
 
 
-def step_shares(table: pa.Table) -> dict[str, Measure]:
+def _step_shares(table: pa.Table) -> dict[str, Measure]:
     """Return the share of decisions that each step decided, the largest first."""
     known = table.select(["decided_by", "context_sha256"]).drop_null()
     steps = known["decided_by"].to_pylist()

@@ -6,7 +6,7 @@ compared and found again like any other, and those rows are not scored a second 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from time import perf_counter
@@ -23,11 +23,10 @@ from steelyard.datasets.version_service import DatasetAt
 from steelyard.errors import NotMeasurableError, SteelyardError
 from steelyard.evaluations import predictions as frames
 from steelyard.evaluations import store as rows
-from steelyard.evaluations.measures.records import Supervision, UnmeasurableError
-from steelyard.evaluations.measures.summary import evaluation_detail
-from steelyard.evaluations.measuring import step_shares
-from steelyard.evaluations.prediction_columns import SCHEMA, effort_of, records_of
-from steelyard.evaluations.rows import ReadyRow, RowRenderer, slices_of, timed_rows
+from steelyard.evaluations.measures.records import UnmeasurableError
+from steelyard.evaluations.measuring import SUPERVISION, measure_file
+from steelyard.evaluations.prediction_columns import SCHEMA
+from steelyard.evaluations.rows import ReadyRow, RowRenderer, timed_rows
 from steelyard.families.lineage.lineage import FamilyModel, FineTune, adapter_of
 from steelyard.families.tuned import TunedModels, tuned_evaluation_key
 from steelyard.ids import new_id
@@ -76,32 +75,10 @@ class HeldOutEvaluations:
             renderer.render(row, place)
             for place, row in enumerate(self._datasets.evaluation_rows(at))
         ]
-        places = scored["row"].to_pylist()
         times = {} if model is None else self._time(model, artifact_sha256, ready)
-        table = pa.table(
-            {
-                **{name: scored[name] for name in SCHEMA.names if name in scored.schema.names},
-                "context_tokens": [ready[place].context_tokens for place in places],
-                "facets": [ready[place].facets for place in places],
-                "input_tokens": [ready[place].input_tokens for place in places],
-                "latency_ms": pa.array(map(times.get, places), pa.float64()),
-                # A fine-tune's records have no reader.
-                "unstated": pa.nulls(len(places), pa.float64()),
-            }
-        )
-        table = table.select(SCHEMA.names).cast(SCHEMA)
-        supervision: Supervision = "targets" if job.method == "sft" else "rewards"
+        predictions = frames.write_table(self._store, _predictions(scored, ready, times))
         try:
-            measured, effort = records_of(table, supervision), effort_of(table)
-            detail = msgspec.structs.replace(
-                evaluation_detail(
-                    measured,
-                    slices=slices_of(table),
-                    latencies_ms=effort.latencies_ms,
-                    input_tokens=effort.input_tokens,
-                ),
-                decided_by=step_shares(table),
-            )
+            detail = measure_file(self._store, predictions, SUPERVISION[job.method])
         except UnmeasurableError as error:
             raise NotMeasurableError(str(error)) from error
         adapter = adapter_of(job.id)
@@ -121,9 +98,9 @@ class HeldOutEvaluations:
             "status": "succeeded",
             "evaluation_rows": len(ready),
             "completed_rows": len(ready),
-            "decisions": len(measured),
+            "decisions": detail.metrics.n,
             "metrics": msgspec.json.encode(detail.metrics),
-            "predictions_sha256": frames.write_table(self._store, table),
+            "predictions_sha256": predictions,
             "detail_sha256": self._store.put(msgspec.json.encode(detail), ".json"),
         }
 
@@ -146,6 +123,25 @@ class HeldOutEvaluations:
                 times[row.place] = (perf_counter() - began) * 1e3
         self._tuned.forget(model.adapter)
         return times
+
+
+def _predictions(
+    scored: pa.Table, ready: Sequence[ReadyRow], times: Mapping[int, float]
+) -> pa.Table:
+    """Return scored decisions as predictions of an evaluation."""
+    places = scored["row"].to_pylist()
+    table = pa.table(
+        {
+            **{name: scored[name] for name in SCHEMA.names if name in scored.schema.names},
+            "context_tokens": [ready[place].context_tokens for place in places],
+            "facets": [ready[place].facets for place in places],
+            "input_tokens": [ready[place].input_tokens for place in places],
+            "latency_ms": pa.array(map(times.get, places), pa.float64()),
+            # A fine-tune's records have no reader.
+            "unstated": pa.nulls(len(places), pa.float64()),
+        }
+    )
+    return table.select(SCHEMA.names).cast(SCHEMA)
 
 
 def insert_held_out(
