@@ -249,33 +249,7 @@ def label_of(
     ``no_label``: values that say that a row has no label; found when left out. Raise ``ValueError``
     when its values cannot be outcomes.
     """
-    counts: Counter[str] = Counter()
-    is_several = False
-    n_empty = n_single = n_listed = 0
-    for cell in table.column(column):
-        names, answer = label_names(cell), answer_of(cell)
-        n_empty += not names
-        is_list = len(names) > 1 and isinstance(answer, list)
-        n_listed += is_list
-        n_single += bool(names) and not is_list
-        # Numbers that sum to something else are a fault of their row alone.
-        if isinstance(answer, dict) and not all(
-            isinstance(share, int | float) for share in answer.values()
-        ):
-            raise ValueError(
-                f"The column {column!r} has objects of {', '.join(map(repr, answer))}, of which none is the "
-                "label; write the label alone, or the share of each outcome, which sum to 1."
-            )
-        if isinstance(answer, dict):
-            is_several = is_several or (are_flags(answer) and sum(answer.values()) > 1)
-        elif len(names) > 1:
-            is_several = True
-        counts.update(names)
-    if n_listed > 1 and not n_single and set(counts.values()) == {n_listed}:
-        raise ValueError(
-            f"The column {column!r} has every name in every row, as models list them by their scores. Write "
-            "those alone that fit."
-        )
+    counts, is_several, n_empty = _count_names(table, column)
     given = counts.keys() & set(no_label or ())
     missing = frozenset(_find_no_label(set(counts)) if no_label is None else given)
     renamed = _joined_case({value: n for value, n in counts.items() if value not in missing})
@@ -310,6 +284,38 @@ def label_of(
     )
     instructions = {} if table.hints is None else table.hints.instructions
     return _instructed(label, instructions.get(column, ""))
+
+
+def _count_names(table: Table, column: str) -> tuple[Counter[str], bool, int]:
+    """Return how often a column has each name, whether a row has several, and how many rows have none."""
+    counts: Counter[str] = Counter()
+    is_several = False
+    n_empty = n_single = n_listed = 0
+    for cell in table.column(column):
+        names, answer = label_names(cell), answer_of(cell)
+        n_empty += not names
+        is_list = len(names) > 1 and isinstance(answer, list)
+        n_listed += is_list
+        n_single += bool(names) and not is_list
+        # Numbers that sum to something else are a fault of their row alone.
+        if isinstance(answer, dict) and not all(
+            isinstance(share, int | float) for share in answer.values()
+        ):
+            raise ValueError(
+                f"The column {column!r} has objects of {', '.join(map(repr, answer))}, of which none is the "
+                "label; write the label alone, or the share of each outcome, which sum to 1."
+            )
+        if isinstance(answer, dict):
+            is_several = is_several or (are_flags(answer) and sum(answer.values()) > 1)
+        elif len(names) > 1:
+            is_several = True
+        counts.update(names)
+    if n_listed > 1 and not n_single and set(counts.values()) == {n_listed}:
+        raise ValueError(
+            f"The column {column!r} has every name in every row, as models list them by their scores. Write "
+            "those alone that fit."
+        )
+    return counts, is_several, n_empty
 
 
 def _instructed(label: Label, instructions: str) -> Label:
