@@ -22,7 +22,6 @@ ROUTES = (
         Alarms.put_rule,
         "Set what is watched of a model, or of every other one; its alarms clear.",
         errors=(
-            errors.NotFoundError,
             errors.InvalidReferenceError,
             errors.DatasetDeletedError,
             errors.ModelUnavailableError,
@@ -35,14 +34,13 @@ ROUTES = (
         "Remove a rule: the general one, or the default, holds again; its alarms clear.",
         query=RemoveRuleQuery,
         response=AlarmRules,
-        errors=(errors.NotFoundError, *KEY_ERRORS),
+        errors=KEY_ERRORS,
     ),
     _route(
         "POST /v1/alarms/golden",
         GoldenRowChecks.check_now,
         "Ask a model's golden rows now, and return what their checks found.",
         errors=(
-            errors.NotFoundError,
             errors.InvalidReferenceError,
             errors.DatasetDeletedError,
             errors.ModelUnavailableError,
@@ -59,12 +57,11 @@ ROUTES = (
         f"GET {_ALARM}",
         Alarms.get,
         "Return an alarm, how its figure is now, and whose decisions feedback came of.",
-        errors=(errors.NotFoundError,),
     ),
     _route(
         f"POST {_ALARM}/acknowledge",
         Alarms.acknowledge,
         "Note that somebody knows of an alarm; it clears by itself.",
-        errors=(errors.NotFoundError, *KEY_ERRORS),
+        errors=KEY_ERRORS,
     ),
 )

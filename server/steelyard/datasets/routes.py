@@ -101,10 +101,7 @@ def _headers_of(*names: str) -> tuple[dict[str, Any], ...]:
     )
 
 
-READ_ERRORS: tuple[type[errors.SteelyardError], ...] = (
-    errors.NotFoundError,
-    errors.DatasetDeletedError,
-)
+READ_ERRORS: tuple[type[errors.SteelyardError], ...] = (errors.DatasetDeletedError,)
 LABEL_ERRORS = (*READ_ERRORS, errors.RowsLabelledApartError)
 _ROWS_ERRORS = (
     errors.PriceChangedError,

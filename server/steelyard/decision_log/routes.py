@@ -8,7 +8,7 @@ from steelyard.decision_log import wire
 from steelyard.decision_log.feedback import FeedbackService
 from steelyard.decision_log.service import DecisionLog
 from steelyard.decision_log.traffic import share
-from steelyard.errors import IdempotencyConflictError, NotFoundError, RequestInProgressError
+from steelyard.errors import IdempotencyConflictError, RequestInProgressError
 from steelyard.exports import MEDIA_TYPES
 from steelyard.http.access import is_from_this_machine
 from steelyard.http.bodies import send_stream
@@ -75,7 +75,6 @@ ROUTES = (
         "Return a stored answer in full: what was asked, answered and observed.",
         access=Access.KEYED,
         tags=_TAGS,
-        errors=(NotFoundError,),
     ),
     Route(
         method="GET",
@@ -103,6 +102,6 @@ FEEDBACK_ROUTES = (
         "Record what really happened, for decisions that were stored.",
         access=Access.KEYED,
         tags=("decide",),
-        errors=(NotFoundError, IdempotencyConflictError, RequestInProgressError),
+        errors=(IdempotencyConflictError, RequestInProgressError),
     ),
 )

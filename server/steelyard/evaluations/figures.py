@@ -237,7 +237,6 @@ class EvaluationFigures:
         return row
 
     def _page(self, row: Row[Any], query: queries_wire.RecordsQuery) -> wire.EvaluationRecordPage:
-
         scored = self._scored(row)
         indexes = _ordered(scored, np.flatnonzero(_chosen(scored, query)), query.order)
         shown = indexes[query.offset : query.offset + query.limit].tolist()
@@ -267,13 +266,11 @@ class EvaluationFigures:
         return values
 
     def _compare(self, before: Row[Any], after: Row[Any]) -> wire.EvaluationComparison:
-
         old, new = self._scored(before), self._scored(after)
         with _measured():
             return compare_evaluations(old.records, new.records, groups=new.slices)
 
     def _try_policy(self, row: Row[Any], trial: queries_wire.PolicyTrial) -> wire.PolicyReport:
-
         scored = self._scored(row)
         with _measured():
             return policy_report(
@@ -285,7 +282,6 @@ class EvaluationFigures:
             )
 
     def _cost_curve(self, row: Row[Any], trial: queries_wire.CostTrial) -> wire.CostCurve:
-
         scored = self._scored(row)
         _check_has_targets(row)
         with _measured():

@@ -14,8 +14,8 @@ from steelyard.evaluations.service import EvaluationService
 from steelyard.evaluations.wire import Evaluation, EvaluationDetail, EvaluationPage
 from steelyard.exports import MEDIA_TYPES
 from steelyard.http.bodies import send_stream
-from steelyard.http.routing import Access, Call, row
-from steelyard.job_frame.routes import KEYED_ERRORS, job_routes
+from steelyard.http.routing import KEY_ERRORS, Access, Call, row
+from steelyard.job_frame.routes import job_routes
 from steelyard.serving.routes import UNCALLABLE
 
 
@@ -30,7 +30,7 @@ async def get_export(request: Request, call: Call) -> None:
 
 _route = partial(row, access=Access.KEYED, tags=("evaluations",))
 _FULL = (errors.TenantQueueFullError, errors.QueueFullError)
-_READ_ERRORS = (errors.NotFoundError, errors.DatasetDeletedError, errors.EvaluationNotReadyError)
+_READ_ERRORS = (errors.DatasetDeletedError, errors.EvaluationNotReadyError)
 _MEASURED = (*_READ_ERRORS, errors.NotMeasurableError, errors.SupervisionMismatchError)
 _JOBS = job_routes(
     EvaluationService,
@@ -45,7 +45,6 @@ _JOBS = job_routes(
         "Return an evaluation: how far it is, and its metrics once it has succeeded.",
         "Stop an evaluation; its predictions are kept.",
     ),
-    page_errors=(errors.NotFoundError,),
 )
 
 ROUTES = (
@@ -54,7 +53,7 @@ ROUTES = (
         EvaluationService.create,
         "Score models on a dataset's evaluation rows; what was scored already is reused.",
         errors=(
-            *KEYED_ERRORS,
+            *KEY_ERRORS,
             *_FULL,
             *UNCALLABLE,
             errors.DatasetArchivedError,
@@ -76,7 +75,6 @@ ROUTES = (
         EvaluationFrontier.find,
         "Return a dataset's models by what they achieve, cost and take.",
         errors=(
-            errors.NotFoundError,
             errors.DatasetDeletedError,
             errors.SupervisionMismatchError,
             errors.NotMeasurableError,
@@ -89,7 +87,7 @@ ROUTES = (
         EvaluationService.retry,
         "Take up an evaluation that failed or was cancelled, from what it has scored.",
         errors=(
-            *KEYED_ERRORS,
+            *KEY_ERRORS,
             *_FULL,
             errors.DatasetArchivedError,
             errors.DatasetDeletedError,

@@ -23,7 +23,6 @@ _CREDIT_ERRORS = (
 )
 #: What a fine-tune is refused for that is not even queued.
 _ROWS_ERRORS: tuple[type[errors.SteelyardError], ...] = (
-    errors.NotFoundError,
     errors.DatasetArchivedError,
     errors.DatasetDeletedError,
     errors.DatasetMismatchError,
@@ -60,7 +59,7 @@ _QUEUE_ERRORS = (
     errors.TenantQueueFullError,
     errors.QueueFullError,
 )
-_OF_FAMILY = (errors.NotFoundError, errors.FamilyDeletedError)
+_OF_FAMILY = (errors.FamilyDeletedError,)
 _LOAD_ERRORS = (errors.ModelUnavailableError, errors.ModelWarmingError, errors.WarmCapacityError)
 
 

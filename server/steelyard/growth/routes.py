@@ -16,7 +16,6 @@ ROUTES = (
         f"GET {_GROWTH}",
         Growths.get,
         "Return what a named decision may do by itself, how far it is, and why it waits.",
-        errors=(errors.NotFoundError,),
     ),
     _route(
         f"PUT {_GROWTH}",
@@ -24,7 +23,6 @@ ROUTES = (
         "Let a named decision grow a family of its own, with the leave that is given.",
         read=priced(SetGrowth),
         errors=(
-            errors.NotFoundError,
             errors.InvalidNameError,
             errors.InvalidReferenceError,
             *KEY_ERRORS,
@@ -34,12 +32,12 @@ ROUTES = (
         f"DELETE {_GROWTH}",
         Growths.stop,
         "Stop a growth; its rows, family and versions stay.",
-        errors=(errors.NotFoundError, *KEY_ERRORS),
+        errors=KEY_ERRORS,
     ),
     _route(
         f"POST {_GROWTH}/turn",
         Growths.turn,
         "Look at a growth now instead of within five minutes, and take its next step.",
-        errors=(errors.NotFoundError, *KEY_ERRORS),
+        errors=KEY_ERRORS,
     ),
 )

@@ -132,6 +132,8 @@ class Route:
     #: The path under which idempotency keys are kept, where it is another route's.
     alias_of: str | None = None
     response: type[Struct] | None = None
+    #: What it may refuse beside what its access brings: a route with a key or session may answer
+    #: ``NotFoundError``.
     errors: tuple[type[SteelyardError], ...] = ()
     is_inference: bool = False
     #: Whether it may be done twice without harm: the pipeline then keeps its answer for a repeated key.

@@ -85,11 +85,7 @@ def read_delimited(
     refused: list[Refused] = []
     is_spaced = bool(mark) and _is_spaced(sample, separator, mark)
     reader = _Records(
-        separator,
-        refused,
-        mark=mark,
-        is_spaced=is_spaced,
-        takes_long=options.takes_long_cells,
+        separator, refused, mark=mark, is_spaced=is_spaced, takes_long=options.takes_long_cells
     )
     lines = _lines(source, encoding, n_before)
     records = reader.read(map(_doubled, lines) if is_escaped else lines, n_before)

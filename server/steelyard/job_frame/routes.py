@@ -7,16 +7,8 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from steelyard import errors
-from steelyard.http.routing import Access, Route, row
+from steelyard.http.routing import KEY_ERRORS, Access, Route, row
 from steelyard.job_frame.queue import JobQueue
-
-#: What may come of any write on a job.
-KEYED_ERRORS = (
-    errors.NotFoundError,
-    errors.IdempotencyConflictError,
-    errors.IdempotencyResponseExpiredError,
-)
 
 
 class JobRoutes(NamedTuple):
@@ -38,7 +30,6 @@ def job_routes(
     query: type[Struct],
     summaries: tuple[str, str, str],
     readers: tuple[str, ...] = (),
-    page_errors: tuple[type[errors.SteelyardError], ...] = (),
 ) -> JobRoutes:
     """Return the routes of jobs below a path; ``name`` is the path's parameter for a job's id."""
     route = partial(row, access=Access.KEYED, tags=(tag,))
@@ -49,7 +40,6 @@ def job_routes(
             summaries[0],
             query=query,
             response=page,
-            errors=page_errors,
             roles=readers,
         ),
         route(
@@ -57,7 +47,6 @@ def job_routes(
             lambda call: call.service(service).get(call.caller, call.path[name]),
             summaries[1],
             response=job,
-            errors=(errors.NotFoundError,),
             roles=readers,
         ),
         route(
@@ -65,6 +54,6 @@ def job_routes(
             lambda call: call.service(service).cancel(call.write, call.path[name]),
             summaries[2],
             response=job,
-            errors=KEYED_ERRORS,
+            errors=KEY_ERRORS,
         ),
     )

@@ -12,8 +12,8 @@ from steelyard.datasets.upload_bodies import NDJSON
 from steelyard.datasets.uploads import Upload
 from steelyard.datasets.wire import Dataset
 from steelyard.http.bodies import media_type_of, read_stream
-from steelyard.http.routing import REVIEWERS, Access, Call, Form, row
-from steelyard.job_frame.routes import KEYED_ERRORS, job_routes
+from steelyard.http.routing import KEY_ERRORS, REVIEWERS, Access, Call, Form, row
+from steelyard.job_frame.routes import job_routes
 from steelyard.labeling import wire
 from steelyard.labeling.finalizing import LabelingFinalizer, read_finalize
 from steelyard.labeling.reviewed import LabelingReviews
@@ -76,9 +76,7 @@ ROUTES = (
         max_body="upload",
         response=wire.LabelingSource,
         errors=(
-            *KEYED_ERRORS,
-            errors.UnsupportedMediaTypeError,
-            errors.PayloadTooLargeError,
+            *KEY_ERRORS,
             errors.TooManyLinesError,
             errors.NoRowsError,
             errors.InvalidExampleError,
@@ -93,19 +91,19 @@ ROUTES = (
         f"GET {_SOURCE}",
         LabelingSources.get,
         "Return a source.",
-        errors=(errors.NotFoundError, errors.SourceDeletedError),
+        errors=(errors.SourceDeletedError,),
     ),
     _read(
         f"GET {_SOURCE}/rows",
         LabelingSources.rows,
         "Page the queries of a source, in order.",
-        errors=(errors.NotFoundError, errors.SourceDeletedError),
+        errors=(errors.SourceDeletedError,),
     ),
     _route(
         f"DELETE {_SOURCE}",
         LabelingSources.delete,
         "Delete a source and what teachers said of it, for good; its datasets stay.",
-        errors=(*KEYED_ERRORS, errors.SourceDeletedError),
+        errors=(*KEY_ERRORS, errors.SourceDeletedError),
     ),
     _route(
         "POST /v1/labeling/jobs",
@@ -113,7 +111,7 @@ ROUTES = (
         "Ask teachers to label a source; the price is held, and charged once labels are ready.",
         read=priced(wire.CreateLabelingJob),
         errors=(
-            *KEYED_ERRORS,
+            *KEY_ERRORS,
             *UNCALLABLE,
             errors.SourceDeletedError,
             errors.InsufficientCreditError,
@@ -131,7 +129,6 @@ ROUTES = (
         LabelingJobs.results,
         "Page the rows with what each teacher said of them, from `review_ready` on.",
         errors=(
-            errors.NotFoundError,
             errors.LabelingNotReadyError,
             errors.SourceDeletedError,
             errors.RowsLabelledApartError,
@@ -142,7 +139,6 @@ ROUTES = (
         LabelingReviews.find,
         "Return each teacher's agreement with the reviewed rows of the job's dataset.",
         errors=(
-            errors.NotFoundError,
             errors.LabelingNotReadyError,
             errors.SourceDeletedError,
             errors.DatasetDeletedError,
@@ -153,7 +149,7 @@ ROUTES = (
         f"POST {_JOB}/discard",
         LabelingJobs.discard,
         "Drop a job whose labels are ready, without a dataset.",
-        errors=(*KEYED_ERRORS, errors.LabelingNotReadyError, errors.JobFinalizedError),
+        errors=(*KEY_ERRORS, errors.LabelingNotReadyError, errors.JobFinalizedError),
     ),
     _route(
         f"POST {_JOB}/finalize",
@@ -162,7 +158,7 @@ ROUTES = (
         read=read_finalize,
         response=Dataset,
         errors=(
-            *KEYED_ERRORS,
+            *KEY_ERRORS,
             errors.LabelingNotReadyError,
             errors.JobFinalizedError,
             errors.SourceDeletedError,

@@ -3,8 +3,8 @@
 from functools import partial
 
 from steelyard import errors
-from steelyard.http.routing import REVIEWERS, Access, row
-from steelyard.job_frame.routes import KEYED_ERRORS, job_routes
+from steelyard.http.routing import KEY_ERRORS, REVIEWERS, Access, row
+from steelyard.job_frame.routes import job_routes
 from steelyard.maps.service import DatasetMaps
 from steelyard.maps.wire import DatasetMap, MapPage, MapsQuery
 
@@ -34,7 +34,7 @@ ROUTES = (
         DatasetMaps.create,
         "Lay the rows of a version out as points; one that is there is returned.",
         errors=(
-            *KEYED_ERRORS,
+            *KEY_ERRORS,
             errors.DatasetArchivedError,
             errors.DatasetDeletedError,
             errors.VectorsUnavailableError,
@@ -48,14 +48,13 @@ ROUTES = (
         f"GET {_MAP}/points",
         DatasetMaps.points,
         "Return the points of a map, as columns.",
-        errors=(errors.NotFoundError, errors.MapNotReadyError),
+        errors=(errors.MapNotReadyError,),
     ),
     _read(
         f"GET {_MAP}/values",
         DatasetMaps.values,
         "Return what is known of each point: its label, and how a model answered.",
         errors=(
-            errors.NotFoundError,
             errors.DatasetDeletedError,
             errors.MapNotReadyError,
             errors.EvaluationNotReadyError,

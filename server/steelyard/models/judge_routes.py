@@ -34,7 +34,6 @@ _route = functools.partial(
     row, access=Access.KEYED, tags=("models",), for_operators=True, check=check_operator
 )
 _BUSY = (
-    errors.NotFoundError,
     errors.ModelUnavailableError,
     errors.QueueFullError,
     errors.TenantQueueFullError,
@@ -84,7 +83,7 @@ JUDGE_ROUTES = (
         "POST /v1/judges/{judge}/stop",
         JudgeSetup.stop,
         "End a download or a calibration; a download goes on where it was stopped.",
-        errors=(errors.NotFoundError, *KEY_ERRORS),
+        errors=KEY_ERRORS,
     ),
     _once(
         "POST /v1/judges/{judge}/connect",
@@ -96,18 +95,13 @@ JUDGE_ROUTES = (
         "POST /v1/judges/{judge}/disconnect",
         JudgeSetup.disconnect,
         "Disconnect a model, which requests may then no longer name; its file stays.",
-        errors=(errors.NotFoundError, errors.ModelUnavailableError, *KEY_ERRORS),
+        errors=(errors.ModelUnavailableError, *KEY_ERRORS),
     ),
     _once(
         "POST /v1/judges/{judge}/think",
         JudgeSetup.think,
         "Set when a connected judge writes before it answers: where its first answer is not sure.",
-        errors=(
-            errors.NotFoundError,
-            errors.ModelUnavailableError,
-            errors.InvalidRequestError,
-            *KEY_ERRORS,
-        ),
+        errors=(errors.ModelUnavailableError, *KEY_ERRORS),
     ),
     _once(
         "POST /v1/judges/{judge}/check",
@@ -125,13 +119,13 @@ JUDGE_ROUTES = (
         "POST /v1/judges/{judge}/route",
         JudgeSetup.use_in_route,
         "Use a connected model in a route, for what the shipped model is not sure of.",
-        errors=(*_BUSY, errors.InvalidRequestError),
+        errors=_BUSY,
     ),
     _route(
         "GET /v1/judges/{judge}/qualifications",
         Qualifications.list,
         "List what a judge qualified by, the newest first, and what of it is otherwise since.",
-        errors=(errors.NotFoundError, errors.ModelUnavailableError),
+        errors=(errors.ModelUnavailableError,),
     ),
     _once(
         "POST /v1/judges/{judge}/qualifications",
@@ -149,12 +143,12 @@ JUDGE_ROUTES = (
         "POST /v1/routes",
         RouteSetup.fit,
         "Fit a route on a dataset: a model decides what it is sure of, the next the rest.",
-        errors=(*_BUSY, errors.DatasetDeletedError, errors.InvalidRequestError),
+        errors=(*_BUSY, errors.DatasetDeletedError),
     ),
     _once(
         "DELETE /v1/routes/{route}",
         RouteSetup.remove,
         "Remove a route; its models stay, and what it answered stays stored.",
-        errors=(errors.NotFoundError, errors.ModelUnavailableError, *KEY_ERRORS),
+        errors=(errors.ModelUnavailableError, *KEY_ERRORS),
     ),
 )

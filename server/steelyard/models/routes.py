@@ -71,7 +71,6 @@ async def delete_model(call: Call) -> DeletedModel:
 _TAGS = ("models",)
 #: What is said of a number that is none, or no longer.
 _OF_NUMBER = (
-    errors.NotFoundError,
     errors.InvalidReferenceError,
     errors.FamilyDeletedError,
     errors.ModelDeletedError,
@@ -93,7 +92,7 @@ ROUTES = (
         "GET /v1/models/{model}",
         get_model,
         "Return one model, by a base model's name or by a number such as router@3.",
-        errors=(errors.NotFoundError, errors.InvalidReferenceError, errors.FamilyDeletedError),
+        errors=(errors.InvalidReferenceError, errors.FamilyDeletedError),
         is_inference=True,
     ),
     _route(
@@ -114,7 +113,6 @@ ROUTES = (
         get_model_ready,
         "Return whether a call to the model would be answered now; nothing is loaded.",
         errors=(
-            errors.NotFoundError,
             errors.InvalidReferenceError,
             errors.FamilyOffError,
             errors.FamilyEmptyError,

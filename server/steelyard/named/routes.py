@@ -4,7 +4,7 @@ from functools import partial
 
 from steelyard import errors
 from steelyard.http.routing import KEY_ERRORS, Access, row
-from steelyard.job_frame.routes import KEYED_ERRORS, job_routes
+from steelyard.job_frame.routes import job_routes
 from steelyard.ledger.max_price import priced
 from steelyard.named import comparison_wire
 from steelyard.named.compare_service import NamedComparisons
@@ -15,10 +15,8 @@ from steelyard.named.wire import AddNamedVersion, CreateNamedDecision
 from steelyard.serving.routes import UNCALLABLE
 
 _route = partial(row, access=Access.KEYED, tags=("named decisions",))
-_ERRORS = (errors.NotFoundError, *KEY_ERRORS)
 _COMPARED_ERRORS = (
     *UNCALLABLE,
-    errors.NotFoundError,
     errors.InvalidReferenceError,
     errors.DatasetDeletedError,
     errors.DatasetArchivedError,
@@ -49,7 +47,7 @@ ROUTES = (
         "Put questions, policies and a model under a name; `production` points to them.",
         read=partial(read_content, shape=CreateNamedDecision),
         errors=(
-            *_ERRORS,
+            *KEY_ERRORS,
             errors.NamedDecisionExistsError,
             errors.NamedDecisionLimitError,
             errors.InvalidReferenceError,
@@ -65,41 +63,38 @@ ROUTES = (
         f"GET {_OF_NAME}",
         NamedDecisions.get,
         "Return a named decision, and where its aliases point.",
-        errors=(errors.NotFoundError,),
         is_inference=True,
     ),
     _route(
         f"PATCH {_OF_NAME}",
         NamedDecisions.change,
         "Change its description, owner, dataset or the most that is stored of its answers.",
-        errors=(*_ERRORS, errors.InvalidReferenceError),
+        errors=(*KEY_ERRORS, errors.InvalidReferenceError),
     ),
     _route(
         f"POST {_OF_NAME}/archive",
         NamedDecisions.archive,
         "Archive a named decision, which then answers no requests, or bring it back.",
         may_be_empty=True,
-        errors=_ERRORS,
+        errors=KEY_ERRORS,
     ),
     _route(
         f"POST {_OF_NAME}/versions",
         NamedDecisions.add_version,
         "Add a version; one with the same content is returned as it is.",
         read=partial(read_content, shape=AddNamedVersion),
-        errors=(*_ERRORS, errors.NamedDecisionLimitError),
+        errors=(*KEY_ERRORS, errors.NamedDecisionLimitError),
     ),
     _route(
         f"GET {_OF_NAME}/versions",
         NamedDecisions.versions,
         "Page its versions, the newest first.",
-        errors=(errors.NotFoundError,),
         is_inference=True,
     ),
     _route(
         f"GET {_OF_NAME}/versions/{{version}}",
         NamedDecisions.version,
         "Return a version by its number, or the one that an alias points to.",
-        errors=(errors.NotFoundError,),
         is_inference=True,
     ),
     _route(
@@ -107,7 +102,7 @@ ROUTES = (
         NamedDecisions.move,
         "Point an alias to a version; all processes follow within a second.",
         errors=(
-            *_ERRORS,
+            *KEY_ERRORS,
             errors.AliasChangedError,
             errors.ComparisonNeededError,
             errors.MoveRefusedError,
@@ -120,19 +115,18 @@ ROUTES = (
         NamedDecisions.roll_back,
         "Point an alias to where it pointed before its last move.",
         may_be_empty=True,
-        errors=(*_ERRORS, errors.NothingToRollBackError),
+        errors=(*KEY_ERRORS, errors.NothingToRollBackError),
     ),
     _route(
         f"PUT {_OF_NAME}/aliases/{{alias}}/share",
         Shares.share,
         "Let another alias answer a share of its requests; feedback that is worse ends it.",
-        errors=(*_ERRORS, errors.InvalidReferenceError),
+        errors=(*KEY_ERRORS, errors.InvalidReferenceError),
     ),
     _route(
         f"GET {_OF_NAME}/history",
         NamedDecisions.history,
         "Page the moves of its aliases, the newest first: by whom, when and why.",
-        errors=(errors.NotFoundError,),
     ),
     _route(
         f"POST {_COMPARISONS}",
@@ -140,7 +134,7 @@ ROUTES = (
         "Compare two versions on held-out rows and stored decisions; nothing is moved.",
         read=priced(comparison_wire.CompareVersions),
         errors=(
-            *KEYED_ERRORS,
+            *KEY_ERRORS,
             *_COMPARED_ERRORS,
             errors.InsufficientCreditError,
             errors.KeyCapReachedError,

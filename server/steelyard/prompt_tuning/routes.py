@@ -3,8 +3,8 @@
 from functools import partial
 
 from steelyard import errors
-from steelyard.http.routing import Access, row
-from steelyard.job_frame.routes import KEYED_ERRORS, job_routes
+from steelyard.http.routing import KEY_ERRORS, Access, row
+from steelyard.job_frame.routes import job_routes
 from steelyard.ledger.max_price import priced
 from steelyard.prompt_tuning import wire
 from steelyard.prompt_tuning.service import PromptTunings
@@ -35,7 +35,7 @@ ROUTES = (
         "Tune a decision's wording; the price is held, and charged for an improvement.",
         read=priced(wire.CreatePromptTuning),
         errors=(
-            *KEYED_ERRORS,
+            *KEY_ERRORS,
             *UNCALLABLE,
             errors.DatasetArchivedError,
             errors.DatasetDeletedError,
@@ -60,7 +60,7 @@ ROUTES = (
         f"PATCH {_JOB}",
         PromptTunings.change,
         "Dismiss the label issues of a job, or take that back; its result keeps them.",
-        errors=(*KEYED_ERRORS, errors.TuningNotSucceededError),
+        errors=(*KEY_ERRORS, errors.TuningNotSucceededError),
     ),
     _ROUTES.cancel,
 )

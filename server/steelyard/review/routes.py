@@ -26,7 +26,7 @@ from steelyard.review.wire import Draft
 
 _route = partial(row, access=Access.KEYED, tags=("drafts",))
 _reviewed = partial(_route, roles=REVIEWERS)
-_READ_ERRORS = (errors.NotFoundError, errors.DatasetDeletedError)
+_READ_ERRORS = (errors.DatasetDeletedError,)
 _KEYED = (*_READ_ERRORS, *KEY_ERRORS)
 _EDITED = (*_KEYED, errors.DraftSealedError)
 
@@ -82,7 +82,6 @@ ROUTES = (
         "GET /v1/drafts/{draft}/edits",
         DraftService.history,
         "Page a draft's log, the newest entry first; that of one row if asked.",
-        errors=(errors.NotFoundError,),
     ),
     _reviewed(
         "POST /v1/drafts/{draft}/bulk",

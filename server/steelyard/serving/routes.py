@@ -42,7 +42,6 @@ _TEXT_ERRORS = (
 PAID_ERRORS = (
     errors.InsufficientCreditError,
     errors.KeyCapReachedError,
-    errors.NotFoundError,
     *UNCALLABLE,
     errors.ModelWarmingError,
     errors.IdempotencyConflictError,
@@ -55,7 +54,6 @@ PAID_ERRORS = (
 )
 #: Errors of what a request would cost.
 QUOTE_ERRORS = (
-    errors.NotFoundError,
     errors.NamedDecisionArchivedError,
     *UNCALLABLE,
     *_TEXT_ERRORS,

@@ -9,7 +9,7 @@ from steelyard.shadows.service import Shadows
 
 _route = functools.partial(row, access=Access.KEYED, tags=("families",))
 _SHADOW = "/v1/families/{family}/shadow"
-_OF_FAMILY = (errors.NotFoundError, errors.FamilyDeletedError)
+_OF_FAMILY = (errors.FamilyDeletedError,)
 
 ROUTES = (
     _route(

@@ -7,7 +7,6 @@ from steelyard.http.routing import KEY_ERRORS, Access, row
 from steelyard.webhooks.service import Webhooks
 
 _route = partial(row, access=Access.KEYED, tags=("webhooks",))
-_KEYED = (errors.NotFoundError, *KEY_ERRORS)
 _WEBHOOKS = "/v1/integrations/webhooks"
 _WEBHOOK = f"{_WEBHOOKS}/{{webhook}}"
 
@@ -19,32 +18,34 @@ ROUTES = (
         errors=(*KEY_ERRORS, errors.WebhookLimitError),
     ),
     _route(f"GET {_WEBHOOKS}", Webhooks.page, "Page the account's webhooks, the newest first."),
-    _route(f"GET {_WEBHOOK}", Webhooks.get, "Return a webhook.", errors=(errors.NotFoundError,)),
+    _route(f"GET {_WEBHOOK}", Webhooks.get, "Return a webhook."),
     _route(
         f"PATCH {_WEBHOOK}",
         Webhooks.change,
         "Change a webhook, switch it on or off, or make it a new secret.",
-        errors=_KEYED,
+        errors=KEY_ERRORS,
     ),
     _route(
-        f"DELETE {_WEBHOOK}", Webhooks.delete, "Remove a webhook and its deliveries.", errors=_KEYED
+        f"DELETE {_WEBHOOK}",
+        Webhooks.delete,
+        "Remove a webhook and its deliveries.",
+        errors=KEY_ERRORS,
     ),
     _route(
         f"GET {_WEBHOOK}/deliveries",
         Webhooks.deliveries,
         "Page a webhook's deliveries of the last 30 days, the newest first.",
-        errors=(errors.NotFoundError,),
     ),
     _route(
         f"POST {_WEBHOOK}/deliveries/{{delivery}}/redeliver",
         Webhooks.redeliver,
         "Deliver an event once more, under the same `webhook-id`.",
-        errors=(*_KEYED, errors.WebhookOffError),
+        errors=(*KEY_ERRORS, errors.WebhookOffError),
     ),
     _route(
         f"POST {_WEBHOOK}/test",
         Webhooks.test,
         "Send a webhook the event `webhook.test`, in one try.",
-        errors=(*_KEYED, errors.WebhookOffError),
+        errors=(*KEY_ERRORS, errors.WebhookOffError),
     ),
 )

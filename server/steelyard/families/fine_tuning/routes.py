@@ -2,7 +2,7 @@
 
 import functools
 
-from steelyard.errors import DatasetDeletedError, NotFoundError
+from steelyard.errors import DatasetDeletedError
 from steelyard.families.fine_tune_wire import Job, JobPage, JobsQuery
 from steelyard.families.fine_tuning.service import FineTuneJobs
 from steelyard.http.routing import Access, row
@@ -31,13 +31,12 @@ ROUTES = (
         "GET /v1/fine-tuning/jobs/{job}/events",
         FineTuneJobs.events,
         "List everything that happened to a fine-tune, the oldest first.",
-        errors=(NotFoundError,),
     ),
     _route(
         "GET /v1/fine-tuning/jobs/{job}/records",
         FineTuneJobs.records,
         "Page the held-out decisions as the new model, its base or its parent scored them.",
-        errors=(NotFoundError, DatasetDeletedError),
+        errors=(DatasetDeletedError,),
     ),
     _JOBS.cancel,
 )
