@@ -11,7 +11,7 @@ from steelyard.evaluations.figures import EvaluationFigures
 from steelyard.evaluations.frontier import EvaluationFrontier
 from steelyard.evaluations.queries_wire import EvaluationsQuery, ExportRecordsQuery
 from steelyard.evaluations.service import EvaluationService
-from steelyard.evaluations.wire import Evaluation, EvaluationDetail, EvaluationPage
+from steelyard.evaluations.wire import Evaluation, EvaluationDetail
 from steelyard.exports import MEDIA_TYPES
 from steelyard.http.bodies import send_stream
 from steelyard.http.routing import KEY_ERRORS, Access, Call, row
@@ -38,7 +38,6 @@ _JOBS = job_routes(
     "evaluation",
     tag="evaluations",
     job=Evaluation,
-    page=EvaluationPage,
     query=EvaluationsQuery,
     summaries=(
         "Page a dataset's evaluations, the newest first.",

@@ -35,7 +35,7 @@ class JobQueue(Generic[Job, Page]):
 
     #: Set by each kind.
     jobs: ClassVar[JobStore]
-    page_type: ClassVar[Callable[..., Any]]
+    page_type: ClassVar[type[Any]]
     #: How an error says how many of an account may wait.
     bound: ClassVar[str] = "no more"
 

@@ -26,7 +26,6 @@ def job_routes(
     *,
     tag: str,
     job: type[Struct],
-    page: type[Struct],
     query: type[Struct],
     summaries: tuple[str, str, str],
     readers: tuple[str, ...] = (),
@@ -39,7 +38,7 @@ def job_routes(
             lambda call: call.service(service).page(call.caller, call.query),
             summaries[0],
             query=query,
-            response=page,
+            response=service.page_type,
             roles=readers,
         ),
         route(

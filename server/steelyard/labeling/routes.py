@@ -43,7 +43,6 @@ _JOB_ROUTES = job_routes(
     "labeling_job",
     tag="labeling",
     job=wire.LabelingJob,
-    page=wire.LabelingJobPage,
     query=wire.LabelingQuery,
     summaries=(
         "Page the account's labeling jobs, the newest first.",

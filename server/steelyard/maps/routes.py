@@ -6,7 +6,7 @@ from steelyard import errors
 from steelyard.http.routing import KEY_ERRORS, REVIEWERS, Access, row
 from steelyard.job_frame.routes import job_routes
 from steelyard.maps.service import DatasetMaps
-from steelyard.maps.wire import DatasetMap, MapPage, MapsQuery
+from steelyard.maps.wire import DatasetMap, MapsQuery
 
 _route = partial(row, access=Access.KEYED, tags=("maps",))
 _read = partial(_route, roles=REVIEWERS)
@@ -18,7 +18,6 @@ _JOBS = job_routes(
     "map",
     tag="maps",
     job=DatasetMap,
-    page=MapPage,
     query=MapsQuery,
     summaries=(
         "Page the account's maps, the newest first.",

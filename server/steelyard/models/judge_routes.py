@@ -16,7 +16,7 @@ from steelyard.job_frame.routes import job_routes
 from steelyard.models.judge_setup import JudgeSetup
 from steelyard.models.qualifications import Qualifications
 from steelyard.models.route_setup import RouteSetup
-from steelyard.models.setup_wire import ModelSetup, ModelSetupPage
+from steelyard.models.setup_wire import ModelSetup
 from steelyard.models.setups import ModelSetups
 from steelyard.wire.queries import PageQuery
 
@@ -59,7 +59,6 @@ JUDGE_ROUTES = (
         "setup",
         tag="models",
         job=ModelSetup,
-        page=ModelSetupPage,
         query=PageQuery,
         summaries=(
             "Page the account's downloads, checks, calibrations and fits of models, the newest first.",

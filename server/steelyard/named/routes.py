@@ -31,7 +31,6 @@ _JOBS = job_routes(
     "comparison",
     tag="named decisions",
     job=comparison_wire.NamedComparison,
-    page=comparison_wire.ComparisonPage,
     query=comparison_wire.ComparisonsQuery,
     summaries=(
         "Page the account's comparisons of versions, the newest first.",

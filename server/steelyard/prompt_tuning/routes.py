@@ -19,7 +19,6 @@ _ROUTES = job_routes(
     "prompt_tuning_job",
     tag="prompt tuning",
     job=wire.PromptTuningJob,
-    page=wire.PromptTuningPage,
     query=wire.PromptTuningQuery,
     summaries=(
         "Page the account's prompt-tuning jobs, the newest first.",

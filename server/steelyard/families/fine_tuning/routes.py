@@ -3,7 +3,7 @@
 import functools
 
 from steelyard.errors import DatasetDeletedError
-from steelyard.families.fine_tune_wire import Job, JobPage, JobsQuery
+from steelyard.families.fine_tune_wire import Job, JobsQuery
 from steelyard.families.fine_tuning.service import FineTuneJobs
 from steelyard.http.routing import Access, row
 from steelyard.job_frame.routes import job_routes
@@ -15,7 +15,6 @@ _JOBS = job_routes(
     "job",
     tag="fine-tuning",
     job=Job,
-    page=JobPage,
     query=JobsQuery,
     summaries=(
         "Page the account's fine-tunes, the newest first.",
