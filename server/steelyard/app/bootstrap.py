@@ -82,11 +82,7 @@ def open_service(
             operations,
             retention_days=settings.retention_days,
             text_days=settings.text_days,
-            further=[
-                functools.partial(house.open, sweep)
-                for room in rooms.ROOMS
-                for sweep in room.sweeps
-            ],
+            further=rooms.sweeps(house),
         )
         house.close_at_end(sweeper)
         yield ApiServices.of(house)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from graphlib import TopologicalSorter
 from typing import Any
 
@@ -83,6 +84,11 @@ def open_all(house: House) -> None:
             house.add(*house.open(room.base))
         if room.open is not None and house.answers:
             house.add(*house.open(room.open))
+
+
+def sweeps(house: House) -> list[Callable[[], object]]:
+    """Return the sweeps of all rooms, each opened anew when it is called."""
+    return [partial(house.open, sweep) for room in ROOMS for sweep in room.sweeps]
 
 
 def routes() -> tuple[Route, ...]:
