@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 from steelyard.decisions.statements.classes import (
     INDEFINITE,
@@ -18,12 +17,21 @@ from steelyard.decisions.statements.classes import (
 )
 from steelyard.decisions.statements.lexicon import base_of
 from steelyard.decisions.statements.nouns import head_of, is_mass, is_plural
+from steelyard.decisions.statements.predicates import (
+    OBJECTS,
+    OF_TWO_OBJECTS,
+    SURE_NOUN,
+    begins_again,
+    begins_predicate,
+    is_best,
+    is_bounded,
+    is_noun,
+    leads_to_state,
+)
 from steelyard.decisions.statements.tokens import ADDING, Token
 from steelyard.decisions.words import word_set
 
 _UNUSUAL, _UNLIKELY, _HARDLY, _NEVER = 1.0, 2.0, 3.0, 4.5
-#: A word costs less than this as a noun where it hardly is another.
-_SURE_NOUN = 0.5
 _INDEFINITE_ARTICLES = ("a", "an", "any", "some", "no", "another")
 _DEGREES = ("too", "very", "still", "already")
 _HAVE = ("have", "has", "had", "having")
@@ -40,20 +48,10 @@ INTRANSITIVE = word_set(
     "disappeared waited objected resigned consented cooperated fainted failed passed succeeded crashed left "
     "worked started ended stopped escalated churned relapsed improved worsened fell rose grew"
 )
-#: Verbs of giving and naming: "was given a refund".
-OF_TWO_OBJECTS = word_set(
-    "allow appoint ask assign award bring call charge consider cost deem deny do elect fine forgive give grant "
-    "guarantee hand label leave lend make name offer owe pay promise quote read refuse sell send serve show spare "
-    "teach tell title wish write have get"
-)
 #: Verbs after which a state is theirs: "was left alone".
 _OF_STATE = word_set(
     "believe bear bury call consider declare deem deliver find hold judge keep leave make mark paint play prove rate "
     "render return rule sell send serve set ship think turn wash"
-)
-#: Verbs whose form in "ing" leads to a participle: "is getting paid".
-_OF_FEELING = word_set(
-    "get feel look be become go sound stay remain keep seem have end start come stand sit lie"
 )
 #: What a deed is said to be: "the intent is to greet".
 _AIMS = word_set("intent intention aim goal purpose objective point job task duty role")
@@ -67,19 +65,13 @@ _OF_SENTENCE = word_set(
     "certainly definitely probably really actually likely clearly also still always"
 )
 #: Words that say where a figure stands: "off by one", "above 38".
-_SHIFTS, _BOUNDS = word_set("off up down"), word_set("above below over under")
-_OBJECTS = word_set("this it him her them me us you")
-#: Adverbs of a predicate, which hardly stand inside one: "commented out still needed".
-_STILL = word_set("still already") | {"no longer"}
-_AGAIN = _STILL | {"not"}
+_SHIFTS = word_set("off up down")
 _STATES = ({"M", "N"}, {"M", "N", "V"})
 #: "Supported by the evidence presented": what is said of a source behind it.
 _SOURCES = word_set(
     "evidence data text texts information facts figures numbers context passage documents sources examples details"
 )
 _CITED = word_set("presented provided given cited quoted supplied")
-#: Adverbs that are said of nothing alone.
-_COMPARED = {("one", "of"), ("more", "than"), ("less", "than")}
 _UNITS = (
     "per ",
     *word_set(
@@ -139,7 +131,7 @@ def joint_cost(joint: Joint) -> float:
 def _cost_of_bare_noun(joint: Joint) -> float:
     """Return the cost of "are the people minors", which is likely, and of "is the profile picture of her"."""
     own, rest = joint.classes[joint.size], joint.tokens[joint.size :]
-    is_noun = own.get("N", 9.0) < _SURE_NOUN and not {"M", "E", "I", "A", "L"} & own.keys()
+    is_noun = own.get("N", 9.0) < SURE_NOUN and not {"M", "E", "I", "A", "L"} & own.keys()
     if is_noun and len(rest) > 1 and not (is_plural(rest) or is_mass(rest)):
         return _UNUSUAL
     if not joint.is_plural_verb and "D" in own and "of" not in joint.words:
@@ -167,7 +159,7 @@ def _cost_of_parted_phrase(joint: Joint) -> float:
     # "Authorised to do so", but "encrypted data".
     behind = classes[size + 2] if size + 2 < len(classes) else {"P": 0.0}
     is_state = "E" in after and bool({"P", "H", "T"} & behind.keys())
-    is_noun = own.get("N", 9.0) < _SURE_NOUN
+    is_noun = own.get("N", 9.0) < SURE_NOUN
     rules = (
         # "After six years", "forty years old".
         (is_inside and is_noun and _is_number(joint, size - 1), _HARDLY),
@@ -196,6 +188,48 @@ def _cost_of_parted_phrase(joint: Joint) -> float:
             and last.get("N", 0.0) > last.get("V", 9.0) + _HARDLY,
             _NEVER,
         ),
+        (is_inside and before in INDEFINITE and "M" in own, LIKELY_AFTER_INDEFINITE),
+        # "Only available" before "online".
+        (
+            is_inside and "L" in own and is_best(last, "M") and is_best(classes[size - 2], "A"),
+            _HARDLY,
+        ),
+        # "Received yesterday", but not "received yesterday from".
+        (bool(after) and "A" in own and "L" in own, _UNUSUAL),
+        (is_inside and "P" in last and "L" in classes[size - 2], _UNUSUAL),
+        # "The person signing" before "authorised".
+        ("I" in own and is_state and not leads_to_state(word), _HARDLY),
+        # "Only" alone is said of nothing.
+        (joint.is_before_last and (word in _NO_STATE or _is_manner(word, own)), _NEVER),
+        # "The text here" before "mean".
+        (not joint.is_of_being and word in {"here", "there"}, _UNUSUAL),
+        # "Conflict with the system" before "prompt".
+        (
+            joint.start == "base"
+            and joint.is_before_last
+            and own.get("N", 9.0) < own.get("V", 9.0),
+            _UNUSUAL,
+        ),
+        # "Does he wants" has no subject "he wants".
+        (
+            joint.start == "base"
+            and size < 4
+            and "R" not in classes[0]
+            and NOMINATIVES.isdisjoint(words[1:size])
+            and last.get("Z", 9.0) + _HARDLY < last.get("N", 9.0),
+            _NEVER,
+        ),
+    )
+    return sum(cost for is_parted, cost in rules if is_parted)
+
+
+def _cost_of_parted_words(joint: Joint) -> float:
+    """Return the cost of parting words that go together: "the best one", "twice as long", "10% higher"."""
+    words, classes, size = joint.words, joint.classes, joint.size
+    before, word = words[size - 1], words[size]
+    last, own, is_inside = classes[size - 1], classes[size], size > 1
+    after = classes[size + 1] if not joint.is_before_last else {}
+    rules = (
         # "More expensive", "the best one", "longer than".
         (is_inside and before in _OF_NEXT, _HARDLY),
         # "Earnings" before "per share", "Los" before "Angeles".
@@ -227,37 +261,6 @@ def _cost_of_parted_phrase(joint: Joint) -> float:
         (before == "being", _NEVER),
         (before in _HAVE and "A" in own and "E" in after, _HARDLY),
         (size == 1 and before in {"all", "both"} and word == "the", _NEVER),
-        (is_inside and before in INDEFINITE and "M" in own, LIKELY_AFTER_INDEFINITE),
-        # "Only available" before "online".
-        (
-            is_inside and "L" in own and _is_best(last, "M") and _is_best(classes[size - 2], "A"),
-            _HARDLY,
-        ),
-        # "Received yesterday", but not "received yesterday from".
-        (bool(after) and "A" in own and "L" in own, _UNUSUAL),
-        (is_inside and "P" in last and "L" in classes[size - 2], _UNUSUAL),
-        # "The person signing" before "authorised".
-        ("I" in own and is_state and not _leads_to_state(word), _HARDLY),
-        # "Only" alone is said of nothing.
-        (joint.is_before_last and (word in _NO_STATE or _is_manner(word, own)), _NEVER),
-        # "The text here" before "mean".
-        (not joint.is_of_being and word in {"here", "there"}, _UNUSUAL),
-        # "Conflict with the system" before "prompt".
-        (
-            joint.start == "base"
-            and joint.is_before_last
-            and own.get("N", 9.0) < own.get("V", 9.0),
-            _UNUSUAL,
-        ),
-        # "Does he wants" has no subject "he wants".
-        (
-            joint.start == "base"
-            and size < 4
-            and "R" not in classes[0]
-            and NOMINATIVES.isdisjoint(words[1:size])
-            and last.get("Z", 9.0) + _HARDLY < last.get("N", 9.0),
-            _NEVER,
-        ),
     )
     return sum(cost for is_parted, cost in rules if is_parted)
 
@@ -318,17 +321,17 @@ def _cost_of_odd_predicate(joint: Joint) -> float:
 def _leads_to_no_noun(classes: Sequence[Mapping[str, float]]) -> bool:
     """Return whether words begin with a preposition, adverbs and an adjective with no noun behind it."""
     place = 1
-    while place < len(classes) and _is_best(classes[place], "AY"):
+    while place < len(classes) and is_best(classes[place], "AY"):
         place += 1
-    is_state = place < len(classes) and _is_best(classes[place], "M")
-    is_alone = is_state and (place + 1 == len(classes) or _is_best(classes[place + 1], "PHTS"))
-    return is_alone and _is_best(classes[0], "PH")
+    is_state = place < len(classes) and is_best(classes[place], "M")
+    is_alone = is_state and (place + 1 == len(classes) or is_best(classes[place + 1], "PHTS"))
+    return is_alone and is_best(classes[0], "PH")
 
 
 def _has_article_in_predicate(joint: Joint) -> bool:
     """Return whether the rest is a noun with "a" and another behind it: "a clown a violation"."""
     words, classes = joint.words[joint.size :], joint.classes[joint.size :]
-    nouns = [place for place, own in enumerate(classes) if own.get("N", 9.0) < _SURE_NOUN][:1]
+    nouns = [place for place, own in enumerate(classes) if own.get("N", 9.0) < SURE_NOUN][:1]
     return (
         joint.is_of_being
         and "D" in classes[0]
@@ -350,7 +353,7 @@ def _has_article_behind_noun(joint: Joint) -> bool:
         if _VERBAL & own.keys() and "N" not in own:
             return False
         is_member = joint.words[place : place + 2] == ["one", "of"]
-        if (is_member or joint.words[place] in {"a", "an"}) and before.get("N", 9.0) < _SURE_NOUN:
+        if (is_member or joint.words[place] in {"a", "an"}) and before.get("N", 9.0) < SURE_NOUN:
             return True
     return False
 
@@ -358,7 +361,7 @@ def _has_article_behind_noun(joint: Joint) -> bool:
 def _is_number(joint: Joint, place: int) -> bool:
     """Return whether a number stands at a place that names no noun before it: "six", not "room 6"."""
     classes = joint.classes
-    is_name = place > 0 and classes[place - 1].get("N", 9.0) < _SURE_NOUN
+    is_name = place > 0 and classes[place - 1].get("N", 9.0) < SURE_NOUN
     return bool({"U", "Y"} & classes[place].keys()) and not is_name
 
 
@@ -366,11 +369,6 @@ def _is_amount(tokens: Sequence[Token], classes: Sequence[Mapping[str, float]], 
     """Return whether a number stands at a place, and a unit behind it: "4 years old"."""
     unit = tokens[place + 1].word if place + 1 < len(tokens) else ""
     return not {"U", "Y"}.isdisjoint(classes[place]) and unit.startswith(_UNITS)
-
-
-def _leads_to_state(gerund: str) -> bool:
-    """Return whether a participle may follow: "is being asked", "is getting paid"."""
-    return gerund == "being" or base_of(gerund, "gerund") in _OF_FEELING
 
 
 def _cost_of_nominative(joint: Joint) -> float:
@@ -391,7 +389,7 @@ def _cost_of_first_word(joint: Joint) -> float:
         # "The file" before "that it edited".
         is_odd = joint.words[joint.size - 1] == "it" and "D" in joint.classes[joint.size + 1]
         # "The parcel" before "that never came".
-        is_odd = is_odd or _is_best(joint.classes[joint.size + 1], "QAXZWV")
+        is_odd = is_odd or is_best(joint.classes[joint.size + 1], "QAXZWV")
         return _NEVER if is_odd or "Q" in joint.classes[joint.size + 1] else 0.0
     is_deed = any("I" in own for own in joint.classes[: joint.size])
     last = joint.classes[joint.size - 1]
@@ -437,118 +435,28 @@ def _cost_of_second_predicate(joint: Joint) -> float:
         return 0.0
     is_definite, is_owned, cost = False, False, 0.0
     for i, own in enumerate(classes):
-        if _begins_again(tokens, classes, i):
+        if begins_again(tokens, classes, i):
             return _HARDLY
         if own.keys() & {"D", "G"}:
             # "The language the user" before "asked for".
-            is_owned = i > 0 and classes[i - 1].get("N", 9.0) < _SURE_NOUN
+            is_owned = i > 0 and classes[i - 1].get("N", 9.0) < SURE_NOUN
             is_definite = tokens[i].word not in _INDEFINITE_ARTICLES
         elif own.keys() & _BEGIN_PHRASE and "N" not in own:
             is_definite = False
-        is_time = "L" in own and i > 0 and not _is_bounded(tokens, classes, i)
+        is_time = "L" in own and i > 0 and not is_bounded(tokens, classes, i)
         if (is_owned and "N" in own) or _is_amount(tokens, classes, i):
             continue
         is_deed = i > 0 and "I" in classes[i - 1]
-        is_object = is_deed and tokens[i].word in _OBJECTS and not _keeps(tokens[i - 1])
-        if is_time or is_object or "U" in own or _is_noun(own):
+        is_object = is_deed and tokens[i].word in OBJECTS and not _keeps(tokens[i - 1])
+        if is_time or is_object or "U" in own or is_noun(own):
             is_known = is_definite or is_object or "U" in own or tokens[i].text[0].isupper()
             is_known = is_known or tokens[i].is_compound
-            if (
-                not is_known
-                and _is_bounded(tokens, classes, i + 1)
-                and is_plural(tokens[i : i + 1])
-            ):
+            if not is_known and is_bounded(tokens, classes, i + 1) and is_plural(tokens[i : i + 1]):
                 # "Suitable for children under 12" is one phrase.
                 continue
             behind = _cost_behind_noun(tokens[i + 1 :], classes[i + 1 :], is_time, is_known)
             cost = max(cost, behind)
     return cost
-
-
-def _begins_again(
-    tokens: Sequence[Token], classes: Sequence[Mapping[str, float]], place: int
-) -> bool:
-    """Return whether what stands before a place is whole: "commented out" before "still needed"."""
-    if place == 1 and tokens[0].is_compound and "M" in classes[0]:
-        # "On duty" before "known to the police".
-        return _is_best(classes[1], "EMDY") or _says_more(tokens, classes, 1)
-    if not place:
-        return False
-    if tokens[place].word in _AGAIN:
-        after = classes[place + 1 : place + 2]
-        is_place = tokens[place].word in _STILL and bool(after) and _is_best(after[0], "PHD")
-        is_begun = is_place or _says_more(tokens, classes, place + 1)
-    else:
-        is_begun = (
-            _begins_behind_object(tokens, classes, place)
-            or _begins_behind_deed(tokens, classes, place)
-            or _has_object(tokens, classes, place)
-        )
-    return is_begun and not any(_is_best(own, "CRSX") for own in classes[:place])
-
-
-def _begins_behind_object(
-    tokens: Sequence[Token], classes: Sequence[Mapping[str, float]], place: int
-) -> bool:
-    """Return whether a predicate follows: "promised to her" before "paid out", not "to her paid assistant"."""
-    if tokens[place].word not in _OBJECTS or tokens[place - 1].word in {"as", "than"}:
-        return False
-    is_led = not {"P", "T", "H"}.isdisjoint(classes[place - 1])
-    is_before_noun = any(_is_noun(own) for own in classes[place + 1 : place + 3])
-    return is_led and not is_before_noun and _says_more(tokens, classes, place + 1)
-
-
-def _begins_behind_deed(
-    tokens: Sequence[Token], classes: Sequence[Mapping[str, float]], place: int
-) -> bool:
-    """Return whether a predicate follows: "made after signing" before "initialled by both"."""
-    after, behind = classes[place + 1 : place + 2], classes[place + 2 : place + 3]
-    if "I" not in classes[place]:
-        return False
-    is_led = not {"P", "H", "F"}.isdisjoint(classes[place - 1])
-    is_deed = is_led and _is_best(classes[place], "I") and not _leads_to_state(tokens[place].word)
-    is_whole = not behind or not {"P", "H"}.isdisjoint(behind[0])
-    return is_deed and bool(after) and is_whole and _is_best(after[0], "EWM")
-
-
-def _has_object(
-    tokens: Sequence[Token], classes: Sequence[Mapping[str, float]], place: int
-) -> bool:
-    """Return whether a participle behind others has an object: "asked to leave" before "given a reason"."""
-    if "E" not in classes[place]:
-        return False
-    is_led = _is_best(classes[place - 1], "NVL") and tokens[place - 1].word != "be"
-    is_given = base_of(tokens[place].word, "participle") in OF_TWO_OBJECTS
-    after = classes[place + 1 : place + 2]
-    return is_led and is_given and bool(after) and _is_best(after[0], "DQR")
-
-
-def _says_more(tokens: Sequence[Token], classes: Sequence[Mapping[str, float]], place: int) -> bool:
-    """Return whether a predicate begins at a place, behind adverbs."""
-    while place < len(tokens) - 1 and _is_best(classes[place], "A"):
-        place += 1
-    if place >= len(tokens):
-        return False
-    return (
-        not {"E", "M", "I"}.isdisjoint(classes[place])
-        or _is_bounded(tokens, classes, place)
-        or _begins_predicate(tokens, classes, place)
-    )
-
-
-def _is_best(classes: Mapping[str, float], names: str) -> bool:
-    return min(classes, key=classes.__getitem__) in names
-
-
-def _is_bounded(
-    tokens: Sequence[Token], classes: Sequence[Mapping[str, float]], place: int
-) -> bool:
-    """Return whether a bound of a figure stands at a place: "above 38"."""
-    return place + 1 < len(tokens) and tokens[place].word in _BOUNDS and "U" in classes[place + 1]
-
-
-def _is_noun(classes: Mapping[str, float]) -> bool:
-    return classes.get("N", 9.0) < _SURE_NOUN and "D" not in classes
 
 
 def _keeps(gerund: Token) -> bool:
@@ -583,9 +491,9 @@ def _cost_behind_noun(
         or _is_amount(tokens, classes, adverbs)
         or is_off
         or tokens[adverbs].text.strip("$€£¥%") != tokens[adverbs].text
-        or _is_bounded(tokens, classes, adverbs)
+        or is_bounded(tokens, classes, adverbs)
     )
-    if is_state or is_over or _begins_predicate(tokens, classes, adverbs):
+    if is_state or is_over or begins_predicate(tokens, classes, adverbs):
         return _HARDLY if is_known or is_time else _UNLIKELY
     is_article = tokens[adverbs].word in {"a", "an"}
     if not is_article and own.get("E", 9.0) >= noun:
@@ -596,33 +504,6 @@ def _cost_behind_noun(
     if is_known:
         return _UNLIKELY if is_last or is_article else _UNUSUAL
     return _UNUSUAL / 2
-
-
-def _begins_predicate(
-    tokens: Sequence[Token], classes: Sequence[Mapping[str, float]], adverbs: int
-) -> bool:
-    """Return whether words behind a noun and adverbs say something of it: "subject to the cap", "on leave"."""
-    token, own = tokens[adverbs], classes[adverbs]
-    behind = classes[adverbs + 1] if adverbs + 1 < len(classes) else {}
-    other = min(own.get("N", 9.0), own.get("E", 9.0))
-    is_adjective = own.get("M", 9.0) < other and token.word not in {
-        "other",
-        "available",
-    }
-    is_led = is_adjective and behind.keys() & {"P", "T", "H", "F"} and "N" not in behind
-    is_compared = (token.word == "as" and "M" in behind) or not _COMPARED.isdisjoint(
-        pairwise(other.word for other in tokens[: adverbs + 2])
-    )
-    return bool(
-        is_led
-        or is_compared
-        or (is_adjective and token.is_compound)
-        or token.word
-        in {"part of", "worth", "better", "worse", "enough", "being", "getting", "becoming"}
-        or "about to" in [other.word for other in tokens[:adverbs]]
-        # "Placed on Sunday" before "what she wants".
-        or (token.word == "what" and not adverbs)
-    )
 
 
 def _cost_of_parted_source(joint: Joint) -> float:
@@ -675,6 +556,7 @@ def _is_sure_state(joint: Joint, place: int) -> bool:
 
 _RULES: tuple[Callable[[Joint], float], ...] = (
     _cost_of_parted_phrase,
+    _cost_of_parted_words,
     _cost_of_parted_deed,
     _cost_of_nominative,
     _cost_of_been,

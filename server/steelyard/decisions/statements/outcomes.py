@@ -9,10 +9,10 @@ from dataclasses import replace
 from steelyard.decisions.rendering import read_outcomes
 from steelyard.decisions.statements.classes import classes_of
 from steelyard.decisions.statements.clauses import BE, DO, DeclinedError, Tokens, predicate
-from steelyard.decisions.statements.joints import OF_TWO_OBJECTS
 from steelyard.decisions.statements.lexicon import base_of
 from steelyard.decisions.statements.nouns import is_plural
 from steelyard.decisions.statements.parsing import subject_cost
+from steelyard.decisions.statements.predicates import OF_TWO_OBJECTS
 from steelyard.decisions.statements.reading import read_question, spell_out, without_guidance
 from steelyard.decisions.statements.tokens import Token, join, tokenize, words_of
 from steelyard.decisions.statements.turning import KINDS, clause_of_question
