@@ -619,5 +619,13 @@ def test_values_for_no_label_are_none_among_names_alone(cells, missing, outcomes
     assert label_of(table, "team", None, [""]).outcomes == tuple(sorted(cells, key=by_level(cells)))
 
 
+def test_a_probable_typing_error_in_a_label_is_noted():
+    cells = [*["billing"] * 40, *["shipping"] * 20, "biling", "billings", "sales"]
+    rows = [f"row {n},{cell}" for n, cell in enumerate(cells)]
+    label = label_of(read_table("\n".join(["text,team", *rows]).encode()), "team")
+    assert "typing error: biling for billing, billings for billing. If so" in label.note
+    assert len(label.outcomes) == 5
+
+
 def by_level(cells):
     return int if cells[-1] == "1" else str

@@ -108,6 +108,24 @@ def test_near_copies_are_reported_where_a_server_picks_the_sides(copy, form):
     assert note.startswith(
         "1 context says the same as another of the file, but for case, blanks, markup"
     )
+    assert made.table.notes == []
+
+
+@COPIES
+@pytest.mark.parametrize("sides", [("test", "test", "train"), ()], ids=["one side", "by chance"])
+def test_near_copies_with_another_label_are_named(copy, sides):
+    rows = [(OWN, "a"), (copy, "b"), ("Fine", "b")]
+    records = [{"text": text, "label": label} for text, label in rows]
+    for record, side in zip(records, sides, strict=False):
+        record["split"] = side
+    read = read_table(json.dumps(records).encode())
+    made = convert(read, guess_mapping(read))
+    assert (made.n_rows, made.refused) == (3, [])
+    [note] = made.table.notes
+    assert note.startswith(
+        "1 row has another label than a row above with the same context, but for"
+    )
+    assert "(line 2 and line 1)" in note
 
 
 @COPIES
@@ -141,3 +159,10 @@ def test_near_copies_of_a_dataset_are_reported(copy):
         named = [(copy, "a", "test"), ("thanks", "a", "train"), ("FINE", "b", "test")]
         made = with_truths_of(read(named), client, dataset)
         assert [bool(line.strip()) for line in made.lines] == [True, True, False]
+        # Its label is another one.
+        made = with_truths_of(read([(copy, "b", "test"), ("Late", "a", "train")]), client, dataset)
+        [note] = made.table.notes
+        assert note.startswith(
+            "1 row has another label than the dataset with the same context, but"
+        )
+        assert "quoted mail (line 1):" in note

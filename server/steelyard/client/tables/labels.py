@@ -8,6 +8,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import UNSET
@@ -37,6 +38,9 @@ _LIKE_NONE = frozenset(
 )
 #: Letters and digits of outcomes that may differ in punctuation alone; ``C`` and ``C++`` are two.
 _LEAST_ALIKE = 4
+#: How often the right spelling of a name that may be misspelt is there beside it, and how alike they are: a
+#: changed letter is two characters that differ.
+_LEAST_TIMES, _LEAST_RATIO, _MOST_DIFFERENT = 20, 0.8, 4
 #: Whole numbers as a program wrote them that had blanks among them.
 _WHOLE = re.compile(r"-?\d{1,3}[.,]0")
 #: Characters of an instruction that is asked as the question; a longer one is the guideline.
@@ -69,6 +73,8 @@ class Label:
     no_label: frozenset[str] = frozenset()
     #: What reviewers and judges go by.
     guideline: str = ""
+    #: Outcomes of few rows to those of many that they may misspell.
+    typos: dict[str, str] = field(default_factory=dict)
 
     @property
     def note(self) -> str:
@@ -79,7 +85,10 @@ class Label:
             if self.guideline
             else ""
         )
-        notes = (guideline, self.joined_note, self._alike_note(), self._no_label_note())
+        notes = (
+            *(guideline, self.joined_note, self._alike_note()),
+            *(self._typo_note(), self._no_label_note()),
+        )
         return " ".join(filter(None, notes))
 
     @property
@@ -111,6 +120,15 @@ class Label:
         return (
             f"{self.column}: {' and '.join(alike)} differ in punctuation alone. If they mean the same, name "
             "them alike in the file."
+        )
+
+    def _typo_note(self) -> str:
+        if not self.typos:
+            return ""
+        pairs = ", ".join(f"{name} for {other}" for name, other in sorted(self.typos.items()))
+        return (
+            f"{self.column}: few rows have a name that may be a typing error: {pairs}. If so, correct it in "
+            "the file; else each is an outcome."
         )
 
     def _no_label_note(self) -> str:
@@ -280,7 +298,10 @@ def label_of(
         kind = "ordinal" if len(values) in _LEVELS and has_order(column) else "single"
     question = question or question_of(column, kind)
     label = Label(
-        column, id_of(column), question, kind, outcomes, renamed=renamed, no_label=missing
+        *(column, id_of(column), question, kind, outcomes),
+        renamed=renamed,
+        no_label=missing,
+        typos=_likely_typos({name: counts[name] for name in outcomes}),
     )
     instructions = {} if table.hints is None else table.hints.instructions
     return _instructed(label, instructions.get(column, ""))
@@ -340,6 +361,34 @@ def _joined_case(counts: Mapping[str, int]) -> dict[str, str]:
         commonest.setdefault(plain_name(value), value)
     names = {value: commonest[plain_name(value)] for value in counts}
     return {value: name for value, name in names.items() if value != name}
+
+
+def _likely_typos(counts: Mapping[str, int]) -> dict[str, str]:
+    """Return names of few rows that differ in one or two letters from one of many, and that one.
+
+    >>> _likely_typos(
+    ...     {"billing": 240, "biling": 1, "valid": 50, "invalid": 1, "tier 1": 1, "tier 2": 40}
+    ... )
+    {'biling': 'billing'}
+    """
+    typos: dict[str, str] = {}
+    for name, n in counts.items():
+        for other in counts:
+            if 0 < n * _LEAST_TIMES <= counts[other] and _is_misspelt(name, other):
+                typos[name] = max(other, typos.get(name, other), key=counts.__getitem__)
+    return typos
+
+
+def _is_misspelt(name: str, other: str) -> bool:
+    name, other = plain_name(name), plain_name(other)
+    if name[:1] != other[:1] or min(len(name), len(other)) < _LEAST_ALIKE:
+        return False
+    if list(filter(str.isdigit, name)) != list(filter(str.isdigit, other)):
+        return False
+    matcher = SequenceMatcher(None, name, other, autojunk=False)
+    n_same = sum(block.size for block in matcher.get_matching_blocks())
+    n_different = len(name) + len(other) - 2 * n_same
+    return n_different <= _MOST_DIFFERENT and matcher.ratio() >= _LEAST_RATIO
 
 
 def plain_name(value: str) -> str:

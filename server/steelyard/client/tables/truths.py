@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 #: The place of a truth that the dataset has already.
 _IN_DATASET = -1
 _BUT_FOR = "but for case, blanks, markup or quoted mail"
+#: Pairs of rows that a note names.
+_MOST_NAMED = 5
 
 
 class _Row(msgspec.Struct):
@@ -36,23 +38,26 @@ class _Row(msgspec.Struct):
 def with_single_truths(made: Converted) -> Converted:
     """Return the rows of a file without those that label a context otherwise than a row above.
 
-    Where the file names no sides, duplicate rows are counted in a note.
+    Near copies stay; a note counts those with another label and, where the file names no sides, all.
     """
     contexts, labelled, plain = array("q"), array("q"), array("q")
     for row in map(_read, made.lines):
         contexts.append(_context(row))
-        if row is not None and row.targets and made.sides is None:
+        if row is not None and row.targets:
             labelled.append(contexts[-1])
             plain.append(plain_hash(row.context, row.images))
     known, counts = np.unique(np.frombuffer(contexts, np.int64), return_counts=True)
-    n_near = len(set(labelled)) - len(set(plain))
-    if n_near:
+    _, first = np.unique(np.frombuffer(labelled, np.int64), return_index=True)
+    forms, n_contexts = np.unique(np.frombuffer(plain, np.int64)[first], return_counts=True)
+    n_near = len(first) - len(forms)
+    if n_near and made.sides is None:
         say = "context says" if n_near == 1 else "contexts say"
         made.notes.append(
             f"{n_near:,} {say} the same as another of the file, {_BUT_FOR}. Where training and evaluation "
             "are split by chance, one may be on each side; leave such copies out."
         )
-    return _without_others(made, set(known[counts > 1].tolist()), {})
+    single = _without_others(made, set(known[counts > 1].tolist()), {})
+    return _with_near_truths(single, set(forms[n_contexts > 1].tolist()), {})
 
 
 def with_truths_of(made: Converted, client: Client, dataset: Dataset) -> Converted:
@@ -67,6 +72,7 @@ def with_truths_of(made: Converted, client: Client, dataset: Dataset) -> Convert
         if row is not None:
             plain.add(plain_hash(row.context, row.images))
     truths: dict[int, tuple[int, int]] = {}
+    near_truths: dict[int, tuple[int, int]] = {}
     exact, near = set[int](), dict[int, Side]()
     for side in SIDES if made.n_rows else ():
         for each in _rows_of(client, dataset, side):
@@ -77,9 +83,12 @@ def with_truths_of(made: Converted, client: Client, dataset: Dataset) -> Convert
                 for key, truth, _ in _truths(row):
                     truths.setdefault(key, (truth, _IN_DATASET))
             same = plain_hash(row.context, row.images)
-            if same in plain and near.get(same) != "evaluation":
-                near[same] = side
-    return _without_copies(_without_others(made, contexts, truths), exact, near)
+            if same in plain:
+                near_truths |= {key: (truth, _IN_DATASET) for key, truth, _ in _truths(row, same)}
+                if near.get(same) != "evaluation":
+                    near[same] = side
+    kept = _without_copies(_without_others(made, contexts, truths), exact, near)
+    return _with_near_truths(kept, plain, near_truths)
 
 
 def _rows_of(client: Client, dataset: Dataset, side: Side) -> Iterator[Example]:
@@ -180,6 +189,40 @@ def _without_others(
     return replace(made, table=table, lines=lines, refused=refused, replies=replies)
 
 
+def _with_near_truths(
+    made: Converted, forms: Collection[int], truths: dict[int, tuple[int, int]]
+) -> Converted:
+    """Return rows with a note on those that label a near copy of a context otherwise.
+
+    ``truths`` has those of a dataset, which are alone compared where there are any.
+    """
+    files = made.files
+    is_in_file = not truths
+    pairs: dict[int, int] = {}
+    for place, line in enumerate(made.lines if forms else ()):
+        row = _read(line)
+        if row is None or (form := plain_hash(row.context, row.images)) not in forms:
+            continue
+        for key, truth, _ in _truths(row, form):
+            other = truths.setdefault(key, (truth, place)) if is_in_file else truths.get(key)
+            if other is not None and other[0] != truth:
+                pairs.setdefault(place, other[1])
+    if not pairs:
+        return made
+    named = [
+        _refused(made, files, place, "").place
+        + ("" if other == _IN_DATASET else f" and {_refused(made, files, other, '').place}")
+        for place, other in list(pairs.items())[:_MOST_NAMED]
+    ]
+    rows = "1 row has" if len(pairs) == 1 else f"{len(pairs):,} rows have"
+    note = (
+        f"{rows} another label than {'a row above' if is_in_file else 'the dataset'} with the same "
+        f"context, {_BUT_FOR} ({'; '.join(named)}{'; …' if len(pairs) > len(named) else ''}): one context "
+        "with one question has one right answer. Correct the wrong label, or leave the copy out."
+    )
+    return replace(made, table=replace(made.table, notes=[*made.table.notes, note]))
+
+
 def _refused(made: Converted, files: Sequence[str], place: int, reason: str) -> Refused:
     number = made.places[place]
     line, cells = made.row_at(number)
@@ -197,11 +240,14 @@ def _context(row: _Row | None) -> int:
     return 0 if row is None else hash((canonical_json(row.context), canonical_json(row.images)))
 
 
-def _truths(row: _Row) -> Iterator[tuple[int, int, str]]:
-    """Yield for each label a key of its question, its truth, and its decision's id."""
+def _truths(row: _Row, context: int | None = None) -> Iterator[tuple[int, int, str]]:
+    """Yield for each label a key of its question, its truth, and its decision's id.
+
+    ``context`` is a hash of the context, the exact one by default.
+    """
     if not isinstance(row.targets, dict) or not isinstance(row.decisions, list | tuple):
         return
-    context = _context(row)
+    context = _context(row) if context is None else context
     questions = {
         decision.get("id"): decision.get("question")
         for decision in row.decisions
