@@ -146,11 +146,11 @@ def test_a_row_has_one_outcome_or_several_labels_as_it_is_chosen(client):
     columns.labels.value = ["topics"]
     [kind] = named(columns.__panel__(), "A row of topics has")
     assert kind.value == "several"
-    assert columns.questions["topics"].value == 'Does the topics "{}" fit?'
+    assert columns.questions["topics"].value == 'Does the topic "{}" fit?'
     assert "topics_late: **yes**, topics_refund: **no**" in texts_of(columns.shown)
     kind.value = "single"
     asyncio.run(columns.convert())
-    assert columns.questions["topics"].value == "Which topics fits?"
+    assert columns.questions["topics"].value == "Which topic fits?"
     assert "3 rows can be imported" in texts_of(columns.shown)
     assert "topics: **late**" in texts_of(columns.shown)
     columns.questions["topics"].value = "Is it about {}?"

@@ -156,10 +156,12 @@ def rows_of(
     for_evaluation: bool = False,
 ) -> FileRows:
     """Return the rows of a table, and show how it was read; ``labels`` is ``None`` for labeling."""
-    from steelyard.client.tables import convert, is_exported, read_exported
+    from steelyard.client.tables import convert, is_exported, read_exported, with_raters
 
     table = read_as.read(file, shape)
     try:
+        if labels is not None and not labels:
+            table = with_raters(table, [str(decision["id"]) for decision in known])
         if labels is not None and is_exported(table) and not (context or labels or metadata):
             made = read_exported(table, for_evaluation=for_evaluation)
             show_exported(made)

@@ -95,7 +95,7 @@ def table_of_items(
         ]
         for item in every
     ]
-    notes = _agreement(every, questions)
+    notes = agreement_notes(every, questions)
     beside = columns[n_labels:]
     if len(beside) > _MOST_METADATA:
         left = ", ".join(beside[_MOST_METADATA:])
@@ -150,7 +150,7 @@ def _name(answer: Any) -> str:
     return str(answer)
 
 
-def _agreement(items: Sequence[AnnotatedText], questions: Sequence[str]) -> list[str]:
+def agreement_notes(items: Sequence[AnnotatedText], questions: Sequence[str]) -> list[str]:
     """Return how often several people gave the same answer, by question, with its exact interval."""
     from scipy.special import betaincinv  # noqa: PLC0415  slow to load, and seldom needed
 

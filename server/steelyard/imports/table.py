@@ -90,7 +90,8 @@ class Table:
     ``rows`` are the line and the cells of each; ``refused`` are rows that are none of the table.
     ``notes`` are remarks to the user on how it was read. ``parts`` say where the rows of each file
     begin, if there are several, or they are of splits. ``hints`` and ``replies`` are the columns'
-    roles and people's answers on each row, of a program's export.
+    roles and people's answers on each row, of a program's export. ``raters`` are columns with the
+    answers of one person each, which another column has as shares.
     """
 
     columns: tuple[str, ...]
@@ -101,6 +102,7 @@ class Table:
     parts: tuple[TablePart, ...] = ()
     hints: Hints | None = None
     replies: Sequence[list[Reply]] = ()
+    raters: tuple[str, ...] = ()
 
     def column(self, name: str) -> Iterator[Any]:
         """Yield the cells of a column, by row."""

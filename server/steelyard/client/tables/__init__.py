@@ -12,6 +12,7 @@ from steelyard.client.tables.outcomes import (
     edit_outcomes,
     propose_same,
 )
+from steelyard.client.tables.raters import with_raters
 from steelyard.client.tables.recording import Recorded, record_answers
 from steelyard.client.tables.sending import create_whole
 from steelyard.client.tables.truths import with_single_truths, with_truths_of
@@ -50,6 +51,7 @@ __all__ = [
     "record_answers",
     "refused_csv",
     "with_kind",
+    "with_raters",
     "with_single_truths",
     "with_truths_of",
 ]

@@ -98,7 +98,8 @@ def guess_mapping(
     others = [
         name
         for name in table.columns
-        if name not in {*context, *named, split} and not (answers and name.startswith(answers))
+        if name not in {*context, *named, *table.raters, split}
+        and not (answers and name.startswith(answers))
     ]
     labels = [known_label(by_id[name]) for name in others if name in by_id]
     if not labels:

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec import UNSET
 
 from steelyard.client.tables.cells import answer_of, are_flags, label_names
-from steelyard.client.tables.columns import has_order
+from steelyard.client.tables.columns import has_order, is_label_name
 from steelyard.decisions.several import id_of, ids_of_labels, multi_label
+from steelyard.decisions.words import singular
 from steelyard.imports.table import Table
 from steelyard.wire.limits import MAX_DECISIONS, MAX_OUTCOMES
 
@@ -484,4 +485,6 @@ def _parts(name: str) -> list[str]:
 
 
 def _words(column: str) -> str:
-    return re.sub(r"(?<=[a-z])(?=[A-Z])|[_\-.]+", " ", column).strip().lower()
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])|[_\-.]+", " ", column).strip().lower()
+    *before, last = words.split(" ")
+    return " ".join([*before, singular(last) if is_label_name(last) else last])

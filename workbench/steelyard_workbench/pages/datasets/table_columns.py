@@ -26,6 +26,7 @@ from steelyard.client.tables import (
     label_of,
     question_of,
     with_kind,
+    with_raters,
 )
 from steelyard.client.tables import Mapping as Columns
 from steelyard_workbench.kit.basics import Boxed, small_text, stack
@@ -54,6 +55,7 @@ class ReadTable:
 
 def read_columns(table: Table, decisions: Sequence[dict[str, Any]]) -> ReadTable:
     """Return the guessed meaning of a table's columns; raise ``ValueError`` when it has no texts."""
+    table = with_raters(table, [str(decision["id"]) for decision in decisions])
     columns = guess_mapping(table, decisions)
     labels = {label.column: label for label in columns.labels}
     for name in table.columns:

@@ -1,0 +1,211 @@
+"""Several people's answers to one question in a plain table, as one label: the share of each answer.
+
+Each person has a column (``label_1``, ``annotator_a``), or a cell has the answers of all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from itertools import combinations
+from typing import Any
+
+from steelyard.client.tables.cells import answer_of, label_names
+from steelyard.client.tables.columns import is_label_name, listed
+from steelyard.client.tables.labels import label_of
+from steelyard.decisions.words import name_parts, word_set
+from steelyard.imports.items import AnnotatedText, agreed, agreement_notes
+from steelyard.imports.objects import structure_of
+from steelyard.imports.table import Table
+
+#: Answers to a row, each with the person's name; empty where none is given.
+_Votes = list[tuple[str, str]]
+
+_RATERS = word_set("annotator assessor coder labeler labeller rater turker")
+#: Names of an object's field that say whose answer it is.
+_BY = re.compile(r"(annotator|assessor|coder|rater|reviewer|user|worker)([ _]?(id|name|email))?")
+#: Names of columns, beside those of labels, whose cells may have the answers of several people.
+_ANSWERS = word_set("annotation annotations judgments judgements ratings votes")
+#: What tells columns of several people apart: a number, or a letter by itself.
+_INDEX = re.compile(r"(?<![^\W_])[A-Ha-h](?![^\W_])|(?<=[a-z])[A-H](?![^\W_])|\d{1,2}(?!\d)")
+#: Pairs of answers to a row that agree, at least: two labels of one text never do.
+_LEAST_AGREEMENT = 1 / 3
+#: People that answer a row, at most: longer lists have a label for each word of a text.
+_MOST_RATERS = 15
+
+
+def with_raters(table: Table, known: Collection[str] = ()) -> Table:
+    """Return a table where several people's answers to a question are one label, if it has such.
+
+    Columns of a person each stay beside that label's, and are in ``raters``. None is joined that is
+    named by the id of a ``known`` decision.
+    """
+    if table.hints is not None or not table.rows:
+        return table
+    for name, columns in _columns_by_label(table.columns).items():
+        if known and not set(columns).isdisjoint(known):
+            continue
+        table = _with_columns_joined(table, name, columns)
+    for name in table.columns:
+        is_label = is_label_name(name) or _ANSWERS.intersection(name_parts(name)[-1:])
+        if is_label and name not in table.raters and not table.replies:
+            table = _with_cells_joined(table, name)
+    return table
+
+
+def _columns_by_label(columns: Sequence[str]) -> dict[str, list[str]]:
+    """Return columns that differ in a number or a letter alone, by the label that they may be.
+
+    >>> _columns_by_label(["text", "label_1", "label_2", "Rater A", "Rater B", "q1", "q2"])
+    {'label': ['label_1', 'label_2'], 'Rater': ['Rater A', 'Rater B']}
+    """
+    by_label: dict[str, list[str]] = {}
+    for column in columns:
+        if len(_INDEX.findall(column)) == 1:
+            stem = re.sub(r"[\s_.\-()#]+", " ", _INDEX.sub(" ", column)).strip()
+            if is_label_name(stem) or _RATERS.intersection(name_parts(stem)):
+                by_label.setdefault(stem, []).append(column)
+    return {stem: names for stem, names in by_label.items() if len(names) > 1}
+
+
+def _with_columns_joined(table: Table, stem: str, columns: Sequence[str]) -> Table:
+    words = name_parts(stem)
+    is_of_people = bool(_RATERS.intersection(words))
+    name = "_".join(word for word in words if word not in _RATERS) or "label"
+    try:
+        labels = [label_of(table, column) for column in columns]
+    except ValueError:
+        return table  # texts, or one value throughout
+    counts = Counter(name for label in labels for name in label.outcomes)
+    is_alike = all(
+        2 * sum(counts[name] > 1 for name in label.outcomes) >= len(label.outcomes)
+        for label in labels
+    )
+    # Numbered columns of yes and no are questions apart.
+    is_flag = any(label.kind == "binary" for label in labels) and not is_of_people
+    if not is_alike or is_flag or any(label.kind == "several" for label in labels):
+        return table
+    by_column = [
+        [(label.targets(cell) or {}).get(label.id) for cell in table.column(label.column)]
+        for label in labels
+    ]
+    votes = [
+        [
+            (column, answer)
+            for column, answer in zip(columns, answers, strict=True)
+            if isinstance(answer, str)
+        ]
+        for answers in zip(*by_column, strict=True)
+    ]
+    shown = listed(columns)
+    if _agreement(votes) < _LEAST_AGREEMENT:
+        note = (
+            f"{shown} have the same outcomes, and are a decision each. If they are labels of one text, "
+            "write them in one column as a list; if they are people's answers, the share of each."
+        )
+        return replace(table, notes=[*table.notes, note])
+    options = " ".join(f"--label {column}" for column in columns[:2])
+    note = f"{shown} are people's answers to one question; {options} … makes a decision of each."
+    if name in table.columns:
+        note = f"{note} The label is {name}."
+        return replace(table, notes=[*table.notes, note], raters=(*table.raters, *columns))
+    return _joined(table, name, votes, note, columns)
+
+
+def _with_cells_joined(table: Table, column: str) -> Table:
+    cells = list(map(structure_of, table.column(column)))
+    votes: list[_Votes] = []
+    for cell in cells:
+        if (of_row := _votes_in(cell)) is None:
+            return table
+        votes.append(of_row)
+    n_most = max(map(len, votes))
+    is_named = any(by for of_row in votes for by, _ in of_row)
+    is_listed = any(isinstance(cell, list) for cell in cells) and not is_named
+    if not 2 <= n_most <= _MOST_RATERS or (is_listed and _has_lists_beside(table, column, cells)):
+        return table
+    if _agreement(votes) < _LEAST_AGREEMENT:
+        return table
+    note = f"{column} has several people's answers to one question."
+    return _joined(table, column, votes, note)
+
+
+def _votes_in(cell: Any) -> _Votes | None:
+    """Return the answers in a cell; ``None`` where it is none of several people's.
+
+    >>> (
+    ...     _votes_in(["a", "b", "a"]),
+    ...     _votes_in({"ann": "a", "bob": "b"}),
+    ...     _votes_in({"a": 0.5, "b": 0.5}),
+    ... )
+    ([('', 'a'), ('', 'b'), ('', 'a')], [('ann', 'a'), ('bob', 'b')], None)
+    >>> _votes_in([{"worker_id": 3, "label": "a"}])
+    [('3', 'a')]
+    """
+    if cell in (None, "", []):
+        return []
+    if isinstance(cell, dict):
+        is_named = len(cell) > 1 and all(isinstance(value, str) for value in cell.values())
+        return list(cell.items()) if is_named else None
+    if not isinstance(cell, list):
+        return None
+    votes: _Votes = []
+    for item in cell:
+        by, answer = "", item
+        if isinstance(item, dict):
+            key = next((key for key in item if _BY.fullmatch(str(key).lower())), None)
+            if key is None or item[key] in (None, ""):
+                return None
+            by = str(item[key])
+            answer = answer_of({name: value for name, value in item.items() if name != key})
+        names = label_names(answer) if isinstance(answer, str | int | float) else []
+        if len(names) != 1:
+            return None
+        votes.append((by, names[0]))
+    return votes
+
+
+def _has_lists_beside(table: Table, column: str, cells: Sequence[Any]) -> bool:
+    """Return whether another column has a list of the same length in each row: the words of a text."""
+    lengths = [len(cell) if isinstance(cell, list) else 0 for cell in cells]
+    return any(
+        name != column
+        and all(
+            isinstance(other := structure_of(cell), list) and len(other) == length
+            for cell, length in zip(table.column(name), lengths, strict=True)
+        )
+        for name in table.columns
+    )
+
+
+def _agreement(votes: Sequence[_Votes]) -> float:
+    pairs = [one == two for row in votes for (_, one), (_, two) in combinations(row, 2)]
+    return sum(pairs) / len(pairs) if pairs else 0.0
+
+
+def _joined(
+    table: Table, name: str, votes: Sequence[_Votes], note: str, raters: Sequence[str] = ()
+) -> Table:
+    """Return a table with a label of the share of each answer, and who gave which."""
+    items = []
+    for of_row in votes:
+        item = AnnotatedText({})
+        for by, answer in of_row:
+            item.add(by, {name: answer})
+        items.append(item)
+    columns = table.columns if name in table.columns else (*table.columns, name)
+    place = columns.index(name)
+    rows = [
+        (line, [*cells[:place], agreed(item.answers(name)), *cells[place + 1 :]])
+        for (line, cells), item in zip(table.rows, items, strict=True)
+    ]
+    return replace(
+        table,
+        columns=columns,
+        rows=rows,
+        notes=[*table.notes, note, *agreement_notes(items, [name])],
+        replies=[item.replies for item in items],
+        raters=(*table.raters, *raters),
+    )

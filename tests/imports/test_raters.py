@@ -1,0 +1,79 @@
+"""Several people's answers in a plain table become one label, with the share of each."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from steelyard.client.tables import convert, guess_mapping, read_table, with_raters
+
+NAMES = ("spam", "ham", "other")
+#: Two answers to each of twelve rows, which agree on all but two.
+PAIRS = [(NAMES[n % 3], NAMES[n % 3 if n % 4 else 1]) for n in range(12)]
+
+
+def read(cells, *known):
+    rows = [{"text": f"Message number {n} of many", **of_row} for n, of_row in enumerate(cells)]
+    return with_raters(read_table("\n".join(map(json.dumps, rows)).encode(), "a.jsonl"), known)
+
+
+@pytest.mark.parametrize(
+    ("label", "cells"),
+    [
+        ("label", lambda a, b: {"label_1": a, "label_2": b}),
+        ("label", lambda a, b: {"annotator_a": a, "annotator_b": b}),
+        ("sentiment", lambda a, b: {"rater1 sentiment": a, "rater2 sentiment": b}),
+        ("labels", lambda a, b: {"labels": [a, b, b]}),
+        ("labels", lambda a, b: {"labels": {"ann": a, "bob": b}}),
+        (
+            "annotations",
+            lambda a, b: {"annotations": [{"user": "x", "label": a}, {"user": "y", "label": b}]},
+        ),
+    ],
+)
+def test_answers_of_several_people_are_shares(label, cells):
+    table = read([cells(*pair) for pair in PAIRS])
+    made = convert(table, guess_mapping(table))
+    rows = [json.loads(line)["targets"] for line in made.lines]
+    assert {*map(len, rows)} == {1}
+    assert rows[1] == {label: "ham"}
+    disputed = [n for n, row in enumerate(rows) if isinstance(row[label], dict)]
+    assert disputed == [0, 8]
+    assert set(rows[0][label]) == {"spam", "ham"}
+    assert sum(rows[0][label].values()) == pytest.approx(1)
+    assert any(f"{label}: several answers to 12 rows, which agree on 10;" in n for n in table.notes)
+    # Who gave which is recorded where the file says it.
+    is_named = not isinstance(cells(*PAIRS[0]).get("labels"), list)
+    assert bool(made.replies) == is_named
+
+
+TOPICS = [(NAMES[n % 3], NAMES[(n + 1) % 3]) for n in range(12)]
+
+
+@pytest.mark.parametrize(
+    ("cells", "n_labels"),
+    [
+        # Two labels of one text, levels of a tree, questions of yes and no, and a label for each word.
+        ([{"topic_1": a, "topic_2": b} for a, b in TOPICS], 2),
+        ([{"label_1": a, "label_2": f"{a}/{b}"} for a, b in PAIRS], 2),
+        ([{"label_1": a == "ham", "label_2": b == "ham"} for a, b in PAIRS], 2),
+        ([{"ner_tags": [a, b, a], "tokens": ["my", "late", "parcel"]} for a, b in PAIRS], 1),
+        ([{"tags": [a, b]} for a, b in TOPICS], 1),
+    ],
+)
+def test_other_labels_stay_apart(cells, n_labels):
+    table = read(cells)
+    assert (table.raters, table.replies) == ((), ())
+    assert len(guess_mapping(table).labels) == n_labels
+    is_doubtful = "topic_1" in table.columns
+    assert any("topic_1, topic_2 have the same outcomes" in n for n in table.notes) == is_doubtful
+
+
+def test_a_label_beside_those_of_people_is_the_truth():
+    cells = [{"label": a, "label_1": a, "label_2": b} for a, b in PAIRS]
+    table = read(cells)
+    assert [label.column for label in guess_mapping(table).labels] == ["label"]
+    assert any("The label is label." in note for note in table.notes)
+    # A dataset may ask a decision for each person.
+    assert read(cells, "label_1").raters == ()
