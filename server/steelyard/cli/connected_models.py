@@ -208,6 +208,8 @@ def check(machine: ThisMachine, name: str) -> Shown:
 
 
 def _show_check(report: CheckReport) -> None:
+    from steelyard.serving.connected.chat import doubt_of
+
     show_table(
         ("MEASURED", "VALUE"),
         [
@@ -221,7 +223,8 @@ def _show_check(report: CheckReport) -> None:
             ("thought before it answered", _share(report.share_thought)),
         ],
     )
-    for message in report.failures:
+    doubt = "" if report.share_on_outcomes is None else doubt_of(report.share_on_outcomes)
+    for message in (*report.failures, *filter(None, [doubt])):
         click.echo(printable(message), err=True)
 
 

@@ -345,7 +345,10 @@ class DecisionResult(Struct, frozen=True, kw_only=True):
     ] = UNSET
     doubt: Annotated[
         str | UnsetType,
-        Meta(description="Why the answer is less to be trusted: a long context was read in parts."),
+        Meta(
+            description="Why the answer is less to be trusted: a long context was read in parts, or most "
+            "of a language model's probability lies on other tokens than the outcomes' labels."
+        ),
     ] = UNSET
     certified: Annotated[
         Certified | UnsetType,

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from steelyard.cli.connected_models import _show_check
 from steelyard.decisions.kinds import BINARY_NAMES, Decision, Outcomes
 from steelyard.decisions.rendering import RenderedRequest, render_decision
 from steelyard.errors import EngineUnavailableError
@@ -225,6 +226,23 @@ class TestChat:
         # Once it was seen to help, nothing is asked twice.
         assert len(chat.asked) == 3
 
+    def test_fewer_log_probabilities_are_asked_for_where_a_server_gives_no_more(
+        self, ask, chat, monkeypatch
+    ):
+        request = RenderedRequest("x", (ASKED["single"], ASKED["binary"]))
+        expected = ask("chat", request)
+
+        def bounded(path, body):
+            if body["top_logprobs"] > 5:
+                return 400, {"error": {"message": "top_logprobs must be between 0 and 5"}}
+            return chat_answer(path, body)
+
+        monkeypatch.setattr(chat, "answer", bounded)
+        found = ask("chat", request)
+        assert [shares.tolist() for shares in found] == [shares.tolist() for shares in expected]
+        # Once it was refused, no more are asked for.
+        assert [body["top_logprobs"] for _, body in chat.asked] == [20, 5, 5]
+
     @pytest.mark.parametrize("n_outcomes", [2, 3, 60])
     @pytest.mark.parametrize(
         "answer",
@@ -251,16 +269,24 @@ class TestChat:
         with pytest.raises(EngineUnavailableError, match="it has no log probabilities"):
             ask("chat", RenderedRequest("x", (asked,)))
 
-    def test_a_check_measures_the_share_on_labels(self, open_chat, chat, monkeypatch):
+    def test_a_check_measures_the_share_on_labels(self, open_chat, chat, monkeypatch, capsys):
         for answer, mass, answered in (
             (chat_answer, 0.9, 32),
             (partial(thinking_answer, mass=0.4), 0.36, 32),
             (thinking_answer, None, 0),
         ):
             monkeypatch.setattr(chat, "answer", answer)
-            report = check_model(open_chat().submit, PATIENCE_S)
+            queue = open_chat()
+            report = check_model(queue.submit, PATIENCE_S)
             assert report.answered == answered
             assert report.share_on_outcomes == (mass and pytest.approx(mass, abs=0.01))
+            _show_check(report)
+            said = "Only 36% of the probability" in capsys.readouterr().err
+            assert said == (mass is not None and mass < 0.5)
+            if mass is not None:
+                request = RenderedRequest("x", (ASKED["single"],))
+                [scored] = queue.submit(request, PATIENCE_S).result(PATIENCE_S)
+                assert bool(scored.doubt) == said
         refusal = (400, {"error": {"message": "This model has no logprobs."}})
         monkeypatch.setattr(chat, "answer", lambda *_: refusal)
         [failure] = check_model(open_chat().submit, PATIENCE_S).failures

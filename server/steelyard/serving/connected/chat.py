@@ -30,12 +30,14 @@ from steelyard.serving.connected.wire import Post
 
 #: Outcomes that are asked at once, and log probabilities that are asked for: the most that servers allow.
 MAX_OPTIONS = TOP = 20
+#: Log probabilities that are asked for where a server refuses so many, as Azure does.
+_FEWER = 5
 #: Levels that digits name.
 _MAX_DIGITS = 9
 #: Probability of the next token that the labels must have together: below it, their shares are noise.
 LEAST_MASS = 0.1
 #: Below this the model most likely begins with something else, such as thinking.
-_LIKELY_MASS = 0.5
+LIKELY_MASS = 0.5
 _PATH = "/v1/chat/completions"
 #: Switches thinking off in the chat templates of open models; vLLM, SGLang and llama.cpp pass it on.
 _NO_THINKING = {"chat_template_kwargs": {"enable_thinking": False, "thinking": False}}
@@ -61,6 +63,7 @@ class ChatWire:
         self._permutations = permutations
         #: Whether thinking is switched off; ``None`` until that was tried.
         self._is_thinking_off: bool | None = None
+        self._top = TOP
 
     async def score(self, request: RenderedRequest, post: Post) -> list[ScoredDecision]:
         """Return the score of every decision."""
@@ -74,7 +77,8 @@ class ChatWire:
         answer = await self._outcomes(context, decision, post)
         check_mass(answer.mass)
         features = np.zeros((len(decision.outcomes), 0), dtype=np.float32)
-        return ScoredDecision(np.log(answer.shares), features, mass=answer.mass)
+        doubt = doubt_of(answer.mass)
+        return ScoredDecision(np.log(answer.shares), features, mass=answer.mass, doubt=doubt)
 
     async def _outcomes(self, context: str, decision: RenderedDecision, post: Post) -> LabelShares:
         n_outcomes = len(decision.outcomes)
@@ -139,20 +143,31 @@ class ChatWire:
             "max_tokens": 1,
             "temperature": 0,
             "logprobs": True,
-            "top_logprobs": TOP,
         }
         if self._is_thinking_off:
-            return _read(labels, await post(_PATH, body | _NO_THINKING))
+            return _read(labels, await self._send(body | _NO_THINKING, post))
         answer, failure = None, None
         try:
-            answer = _read(labels, await post(_PATH, body))
+            answer = _read(labels, await self._send(body, post))
         except UnusableAnswerError as error:
             failure = error
-        is_unlikely = answer is None or answer.mass < _LIKELY_MASS
+        is_unlikely = answer is None or answer.mass < LIKELY_MASS
         if is_unlikely and self._is_thinking_off is None:
             answer = await self._without_thinking(labels, body, post, answer)
         if answer is None:
             raise failure or unusable("it has no label of an option")
+        return answer
+
+    async def _send(self, body: dict[str, Any], post: Post) -> Any:
+        """Post a body; where the server refuses so many log probabilities, with fewer from then on."""
+        top = self._top
+        try:
+            return await post(_PATH, body | {"top_logprobs": top})
+        except RemoteFailureError as error:
+            if error.is_servers or top == _FEWER or "logprobs" not in error.reported.lower():
+                raise
+        answer = await post(_PATH, body | {"top_logprobs": _FEWER})
+        self._top = _FEWER
         return answer
 
     async def _without_thinking(
@@ -160,7 +175,7 @@ class ChatWire:
     ) -> LabelShares | None:
         """Ask again with thinking switched off; keep to that where more falls on the labels."""
         try:
-            answer = _read(labels, await post(_PATH, body | _NO_THINKING))
+            answer = _read(labels, await self._send(body | _NO_THINKING, post))
         except UnusableAnswerError:
             self._is_thinking_off = False
             return before
@@ -168,7 +183,7 @@ class ChatWire:
             if not error.is_servers:  # it does not know the field
                 self._is_thinking_off = False
             return before
-        self._is_thinking_off = before is None or answer.mass > max(before.mass, _LIKELY_MASS)
+        self._is_thinking_off = before is None or answer.mass > max(before.mass, LIKELY_MASS)
         return answer if self._is_thinking_off else before
 
 
@@ -188,6 +203,17 @@ def check_mass(mass: float) -> None:
             f"only {mass:.2%} of the probability of its next token lies on the labels of the outcomes; "
             "where it thinks first, switch thinking off on its server"
         )
+
+
+def doubt_of(mass: float) -> str:
+    """Return why an answer is to be trusted less, where most probability lies on other tokens; else empty."""
+    if mass >= LIKELY_MASS:
+        return ""
+    return (
+        f"Only {mass:.0%} of the probability of the model's next token lies on the labels of the outcomes, whose "
+        "shares are the answer. Where it thinks first, switch thinking off on its server; else ask another "
+        "model."
+    )
 
 
 def _read(labels: Sequence[str], answer: Any) -> LabelShares:

@@ -6,6 +6,7 @@ import numpy as np
 
 from steelyard.decisions.rendering import RenderedRequest
 from steelyard.scoring.protocol import ScoredDecision
+from steelyard.serving.connected.chat import doubt_of
 from steelyard.serving.connected.wire import Post
 from steelyard.serving.judge.evidence import Judgement
 
@@ -22,6 +23,7 @@ class GgufWire:
                 np.zeros((len(judgement.probabilities), 0), dtype=np.float32),
                 calibration=judgement.calibration,
                 mass=judgement.mass,
+                doubt="" if judgement.mass is None else doubt_of(judgement.mass),
                 thought=judgement.thought,
                 cpu_ms=judgement.cpu_ms,
             )
