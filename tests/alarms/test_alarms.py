@@ -144,7 +144,11 @@ def test_rules_are_set_and_watches_listed(server, client):
         with pytest.raises(errors.NotFoundError, match=told):
             client.alarms.remove_rule(model)
     unknown = ["alarm", "rules", "--set", "unknown", "--url", server.url]
-    assert "no model unknown" in CliRunner().invoke(main, unknown).output
+    assert "model is 'unknown', which is neither" in CliRunner().invoke(main, unknown).output
+    for model in ("router@9", "decision:desk"):
+        with pytest.raises(errors.InvalidRequestError, match="^model is '"):
+            client.alarms.set_rule(model)
+    assert client.alarms.set_rule("hashing").data[-1].model == "steady"
     for wrong in ({"evaluation_id": "eval_none"}, {"since": 2.0}, {"since": 2.0, "until": 1.0}):
         with pytest.raises(errors.InvalidRequestError, match=r"^reference "):
             client.alarms.set_rule("router", **wrong)

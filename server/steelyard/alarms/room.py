@@ -50,7 +50,7 @@ def _open(
         failure="Could not look at golden rows",
         interval_s=golden_checks.LOOK_S,
     )
-    return watcher, golden, Alarms(house.state, house.writes, golden)
+    return watcher, golden, Alarms(house.state, house.writes, golden, models)
 
 
 def _sweep(watcher: Watcher) -> None:

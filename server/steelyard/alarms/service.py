@@ -22,7 +22,8 @@ from steelyard.calibration.sequences import BUCKET
 from steelyard.caller import Caller
 from steelyard.decision_log.store import AnswerCriteria, feedback_of_answers, newest_answers
 from steelyard.decision_log.traffic import share
-from steelyard.errors import NotFoundError
+from steelyard.errors import NotFoundError, SteelyardError
+from steelyard.evaluations.models import EvaluatedModels
 from steelyard.operations.idempotency import KeyedWrites
 from steelyard.operations.write import Write
 from steelyard.storage import State
@@ -51,9 +52,12 @@ _tops = decoder_of(dict[str, _Top]).decode
 class Alarms:
     """The alarms of every account."""
 
-    def __init__(self, state: State, writes: KeyedWrites, golden: GoldenRowChecks) -> None:
+    def __init__(
+        self, state: State, writes: KeyedWrites, golden: GoldenRowChecks, models: EvaluatedModels
+    ) -> None:
         self._state = state
         self._golden = golden
+        self._models = models
         self._writes = writes
 
     async def rules(self, caller: Caller) -> wire.AlarmRules:
@@ -70,6 +74,8 @@ class Alarms:
             if request.model is None:
                 raise refusal((*BODY, "golden"), "goes with a model; name one.", "refused")
             await self._golden.check_rule(write.caller, request.model, request.golden)
+        elif request.model is not None:
+            await self._check_model(write.caller, request.model)
         watches = [
             watch for watch in WATCHES if request.watches is None or watch in request.watches
         ]
@@ -91,6 +97,21 @@ class Alarms:
             return _rules(connection, account_id, now)
 
         return await self._writes.once(write, work)
+
+    async def _check_model(self, caller: Caller, model: str) -> None:
+        """Refuse a model that neither is here nor has answered; one that is off may have a rule."""
+        try:
+            await self._models.find(caller, model)
+        except NotFoundError:
+            if await self._state.read(lambda c: rows.is_known(c, caller.account_id, model)):
+                return
+            message = (
+                f"is {model[:60]!r}, which is neither a model that is here nor one that has answered; see "
+                "GET /v1/models. decision:NAME goes with golden rows."
+            )
+            raise refusal((*BODY, "model"), message, "unknown_model") from None
+        except SteelyardError:
+            return
 
     async def remove_rule(self, write: Write, model: str | None) -> wire.AlarmRules:
         """Remove the rule of a model or the general rule, and clear the alarms of its models."""

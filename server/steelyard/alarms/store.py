@@ -308,6 +308,18 @@ def newest_version(connection: sa.Connection, account_id: str, model: str) -> st
     )
 
 
+def is_known(connection: sa.Connection, account_id: str, model: str) -> bool:
+    """Return whether a model has answered, or has a rule."""
+    return any(
+        connection.scalar(
+            sa.select(sa.literal(1))
+            .where(table.c.account_id == account_id, table.c.model == model)
+            .limit(1)
+        )
+        for table in (alarm_watches, alarm_rules)
+    )
+
+
 def put_watch(
     connection: sa.Connection, key: Sequence[str], body: bytes, *, counted: int, at: float
 ) -> None:

@@ -128,21 +128,9 @@ def rules(
         return client.alarms.remove_rule(None if removed == "default" else removed), _show_rules
     if model is None:
         return client.alarms.rules(), _show_rules
-    if model != "default" and rule["golden_dataset"] is None:
-        _check_model(client, model)
     since, until = window or (None, None)
     rule.update(watches=watches or None, since=since, until=until)
     return client.alarms.set_rule(None if model == "default" else model, **rule), _show_rules
-
-
-def _check_model(client: Client, model: str) -> None:
-    """Refuse a model that neither is here nor has answered; that of golden rows the server checks."""
-    names = {choice.name for choice in client.models.choices()}
-    if model not in names | {watched.model for watched in client.alarms.rules().watched}:
-        raise click.UsageError(
-            f"There is no model {printable(model)}, and no stored answer of one; see steelyard "
-            f"family list and steelyard model list."
-        )
 
 
 def _show_alarms(alarms: Sequence[Alarm]) -> None:
