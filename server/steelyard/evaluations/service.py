@@ -85,8 +85,6 @@ class EvaluationService(JobQueue[wire.Evaluation, wire.EvaluationPage]):
             wordings = {each.fingerprint for each in definitions if each.evaluation}
             for model in models:
                 await self._check_task(caller, model, at, wordings)
-        queued: list[EvaluatedModel] = []
-
         def work(connection: Connection) -> wire.EvaluationSubmission:
             # In the transaction, so that no dataset is deleted under an evaluation that waits.
             require_dataset(connection, caller.account_id, at.dataset_id, is_new_work=True)
@@ -108,12 +106,15 @@ class EvaluationService(JobQueue[wire.Evaluation, wire.EvaluationPage]):
             self._models.require_ready(
                 connection, caller.account_id, [model.id for model in missing]
             )
-            queued[:] = missing  # the work may run again
             self.check_room(connection, caller.account_id, len(missing))
             if missing:
                 mark_dataset_used(connection, at.dataset_id, self._now())
-            for model in missing:
-                scored[model.id] = self._queue(connection, write, at, model, n_decisions)
+            for model in models:
+                row = scored[model.id]
+                if row is None:
+                    scored[model.id] = self._queue(connection, write, at, model, n_decisions)
+                elif row.named is None and model.named is not None:
+                    scored[model.id] = rows.set_named(connection, row.id, model.named)
             return wire.EvaluationSubmission(
                 dataset_id=at.dataset_id,
                 data=[self.to_wire(row) for row in scored.values() if row is not None],
@@ -122,7 +123,7 @@ class EvaluationService(JobQueue[wire.Evaluation, wire.EvaluationPage]):
             )
 
         submission = await self.queue(write, work)
-        for model in queued:
+        for model in models:
             if model.named is not None:
                 self._models.note_use(caller.account_id, model.named)
         return submission

@@ -68,6 +68,13 @@ def find_scored(
     ).first()
 
 
+def set_named(connection: Connection, evaluation_id: str, named: str) -> Row[Any]:
+    """Note how a request named the model of a reused evaluation; return the row."""
+    is_it = evaluations.c.id == evaluation_id
+    connection.execute(update(evaluations).where(is_it).values(named=named))
+    return connection.execute(select(evaluations).where(is_it)).one()
+
+
 def find_held_out(
     connection: Connection, account_id: str, dataset_id: str, job_id: str
 ) -> Row[Any] | None:
