@@ -48,6 +48,45 @@ def test_answers_of_several_people_are_shares(label, cells):
     assert bool(made.replies) == is_named
 
 
+@pytest.mark.parametrize("column", ["annotator", "WorkerId"])
+def test_rows_of_a_person_each_are_joined_by_their_text(column):
+    rows = [
+        {"text": f"Message number {n} of many", column: by, "label": label}
+        for n, pair in enumerate(PAIRS)
+        for by, label in zip("xy", pair, strict=True)
+    ]
+    table = with_raters(read_table("\n".join(map(json.dumps, rows)).encode(), "a.jsonl"))
+    made = convert(table, guess_mapping(table))
+    assert (made.n_rows, made.refused) == (12, [])
+    assert json.loads(made.lines[0])["targets"] == {"label": {"ham": 0.5, "spam": 0.5}}
+    assert {reply["reviewer"] for reply in made.replies[0]} == {"x", "y"}
+    # Work that was rejected is no vote, and is told as before.
+    for place, row in enumerate(rows):
+        row["AssignmentStatus"] = "Rejected" if place % 9 == 0 else "Approved"
+    told = with_raters(read_table("\n".join(map(json.dumps, rows)).encode(), "a.jsonl"))
+    assert (len(told.rows), told.replies) == (24, ())
+
+
+@pytest.mark.parametrize(
+    ("cells", "target"),
+    [
+        (["{0},urgent,", "{0},,vip"], {"tag_spam": "yes", "tag_urgent": "yes", "tag_vip": "no"}),
+        (["{0},{0},{1}"], {"tag": {"ham": 0.333333, "spam": 0.666667}}),
+        (["{0},{0},"], {"tag": "spam"}),
+    ],
+    ids=["labels", "people", "copies"],
+)
+def test_columns_of_one_name_are_one_label(cells, target):
+    lines = [
+        f"Message number {n} of many,{cells[n % len(cells)].format(*pair)}"
+        for n, pair in enumerate(PAIRS)
+    ]
+    table = with_raters(read_table("\n".join(["text,tag,tag,tag", *lines]).encode()))
+    made = convert(table, guess_mapping(table))
+    assert made.refused == []
+    assert target.items() <= json.loads(made.lines[0])["targets"].items()
+
+
 TOPICS = [(NAMES[n % 3], NAMES[(n + 1) % 3]) for n in range(12)]
 
 

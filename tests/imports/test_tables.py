@@ -139,6 +139,33 @@ ODD = {
             *(f"{n};{text};{team}" for n, (text, team) in enumerate(PLAIN)),
         ]
     ).encode(),
+    "SurveyMonkey": "\n".join(
+        ["id;message;team", ";Open-Ended Response;Response"]
+        + [f"{n};{text};{team}" for n, (text, team) in enumerate(PLAIN)]
+    ).encode(),
+    "names in two lines": "\n".join(
+        ["Ticket;;Answer;", "id;message;team;level"]
+        + [f"{n};{text};{team};x" for n, (text, team) in enumerate(PLAIN * 2)]
+    ).encode(),
+    "names in two lines, each once": "\n".join(
+        ["message;Answer;", ";team;level"] + [f"{text};{team};x" for text, team in PLAIN * 2]
+    ).encode(),
+    "records of Airtable": json.dumps(
+        {"records": [{"id": f"rec{n}", "fields": row} for n, row in enumerate(OBJECTS)]}
+    ).encode(),
+    "edges of GraphQL": json.dumps(
+        {
+            "data": {
+                "x": {"edges": [{"cursor": "a", "node": row} for row in OBJECTS], "pageInfo": {}}
+            }
+        }
+    ).encode(),
+    "the hub's viewer": json.dumps(
+        {
+            "features": [{"name": "message"}, {"name": "team"}],
+            "rows": [{"row_idx": n, "row": row} for n, row in enumerate(OBJECTS)],
+        }
+    ).encode(),
     "documents of Elasticsearch": "\n".join(
         json.dumps({"_index": "x", "_id": str(n), "_source": row}) for n, row in enumerate(OBJECTS)
     ).encode(),
@@ -231,6 +258,15 @@ def test_backslashes_before_marks_are_read_as_mysql_and_spark_write_them():
         (b'text,team\n"abc,billing\n', "Line 2: The quotation mark in line 2, character 1 is not"),
         (b"\x1f\x8b\x08", "is compressed; unpack it"),
         (b"%PDF-1.4\n%\xe2\xe3", "is a PDF, which is not read; save its table"),
+        (b"SQLite format 3\x00\x10\x00", "is a SQLite database, which is not read; write its"),
+        (b"ARROW1\x00\x00", "is Arrow or Feather, which is not read; save it as Parquet"),
+        (b"INSERT INTO t VALUES\n('a, b','x'),\n('c, d','y');", "is SQL, which is not read"),
+        (
+            b"% 1\n@relation x\n@attribute text string\n",
+            "is ARFF, which is not read; write a table",
+        ),
+        (b"From a@b.c Mon Jan  1 00:00:00 2024\nSubject: x\n\nHi", "is mail, which is not read"),
+        (b"Subject: Help\nTo: d@e.f\n\nHello there, you.\n", "is mail, which is not read"),
         (b"PK\x03\x04 and no more", "cannot be unpacked"),
         (b"[]", "has no rows"),
         (b"{}", "has no rows"),

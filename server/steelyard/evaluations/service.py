@@ -85,6 +85,7 @@ class EvaluationService(JobQueue[wire.Evaluation, wire.EvaluationPage]):
             wordings = {each.fingerprint for each in definitions if each.evaluation}
             for model in models:
                 await self._check_task(caller, model, at, wordings)
+
         def work(connection: Connection) -> wire.EvaluationSubmission:
             # In the transaction, so that no dataset is deleted under an evaluation that waits.
             require_dataset(connection, caller.account_id, at.dataset_id, is_new_work=True)

@@ -34,8 +34,12 @@ MAX_NESTED, _LEAST_BYTES = 1_000_000, 10
 #: Several items of an array as NumPy shows it, without commas, and one item.
 _ITEM = re.compile(r"""'[^']*'|"[^"]*"|-?\d+(?:\.\d*)?""")
 _ARRAY = re.compile(rf"\[\s*(?:{_ITEM.pattern})(?:\s+(?:{_ITEM.pattern}))+\s*\]")
-#: Where documents of Elasticsearch, and items of OpenAI's evals, have their names.
+#: Where documents of Elasticsearch, and items of OpenAI's evals, have their names; and records of Airtable,
+#: Django, JSON:API, GraphQL and the hub's viewer, which have ids and times alone beside these.
 _ENVELOPES = ("_source", "item")
+_RECORDS = ("fields", "attributes", "node", "row")
+#: Which list has the rows, of an answer of an API that has several.
+_LISTS = ("rows", "records", "data", "items", "results")
 #: Characters of a cell that is looked at as a list or an object.
 _LONGEST_STRUCTURE = 10_000
 
@@ -205,7 +209,8 @@ def _of_only_rows(value: dict[str, Any]) -> list[dict[str, Any]] | None:
         for part in value.values()
         if isinstance(part, list) and part and all(isinstance(row, dict) for row in part)
     ]
-    return lists[0] if len(lists) == 1 else None
+    named = [value[name] for name in _LISTS if any(value.get(name) is part for part in lists)]
+    return next((found[0] for found in (lists, named) if len(found) == 1), None)
 
 
 def _of_names(value: dict[str, Any]) -> list[dict[str, Any]] | None:
@@ -274,14 +279,20 @@ def _of_objects(value: dict[str, Any]) -> list[dict[str, Any]] | None:
 
 def table_of(rows: Sequence[Numbered], refused: list[Refused], read_as: str) -> Table:
     """Return objects as a table that has a column for each name; those in an envelope are unpacked."""
-    for name in _ENVELOPES if rows else ():
-        if all(isinstance(row.get(name), dict) for _, row in rows):
+    for name in (*_ENVELOPES, *_RECORDS) if rows else ():
+        if all(isinstance(row.get(name), dict) for _, row in rows) and (
+            name in _ENVELOPES or not any(map(_has_text, (row for _, row in rows)))
+        ):
             rows = [(number, {**row.pop(name), **row}) for number, row in rows]
     names = tuple(dict.fromkeys(name for _, row in rows for name in row))
     check_size(len(names), len(rows))
     columns, notes = unique_names(names)
     cells = [(number, [row.get(name) for name in names]) for number, row in rows]
     return Table(columns, cells, refused, read_as, notes)
+
+
+def _has_text(row: dict[str, Any]) -> bool:
+    return any(isinstance(value, str) and " " in value.strip() for value in row.values())
 
 
 def structure_of(cell: Any) -> Any:

@@ -54,15 +54,30 @@ _IS_SAVED = frozenset({"dataset_dict.json"})
 _MARK = b"\xef\xbb\xbf"
 #: Columns of Steelyard's exports, also without rows; cells of CSV are guarded against spreadsheets.
 _OURS = frozenset({"context", "is_text"})
-_PARQUET, _ZIP, _OLE, _PDF = b"PAR1", b"PK\x03\x04", b"\xd0\xcf\x11\xe0", b"%PDF-"
+_PDF = b"%PDF-"
+_PARQUET, _ZIP, _OLE = b"PAR1", b"PK\x03\x04", b"\xd0\xcf\x11\xe0"
 #: How compressed files begin: gzip, bzip2, xz, Zstandard, 7-Zip, RAR; and where tar has its name.
 _COMPRESSED = re.compile(
     rb"\x1f\x8b|BZh[1-9]1AY&SY|\xfd7zXZ|\x28\xb5\x2f\xfd|7z\xbc\xaf|Rar!\x1a", re.DOTALL
 )
 _TAR, _TAR_AT = b"ustar", 257
+#: Files of other programs that are no text: how they begin, their kind, and what to do.
+_BINARY = (
+    (b"SQLite format 3", "a SQLite database", "write its table as CSV (sqlite3 -header -csv)"),
+    (b"ARROW1", "Arrow or Feather", "save it as Parquet"),
+    (b"\xff\xff\xff\xff", "Arrow", "save it as Parquet, or put it into a folder"),
+    (_PDF, "a PDF", "save its table as .xlsx or CSV"),
+)
 #: Files of other kinds of text, by their start or ending.
 _MARKUP = re.compile(r"<(?:!doctype|\?xml|html|head|table)\b", re.IGNORECASE)
 _OTHER_TEXTS = frozenset({".xml", ".html", ".htm", ".yaml", ".yml"})
+#: Texts that look like tables and are none: of SQL, Weka, and mail.
+_NO_TABLES = re.compile(
+    r"(?P<SQL>(?:--|/\*).*\s|(?:insert\s+into|create\s+table|drop\s+table|begin;|pragma)\b)|"
+    r"(?P<ARFF>(?:%.*\s*)*@relation\b)|"
+    r"(?P<mail>From \S+@?\S* +\w{3} |(?:Return-Path|Received|Delivered-To|MIME-Version|Message-ID): |(?:Subject|From|To|Date): .*\s(?:[A-Z][\w-]+: .*\s)+)",
+    re.IGNORECASE,
+)
 #: A text of fastText, behind its labels.
 _FASTTEXT = re.compile(r"((?:__label__\S+\s+)+)(.*\S)\s*")
 
@@ -161,8 +176,9 @@ def _plain_table(source: Source, options: Options) -> Table:
         if start.startswith(_ZIP) and (packed := _packed(data, name, options)) is not None:
             return packed
         return _workbook(data, name, options)
-    if start.startswith(_PDF):
-        raise ValueError(f"{name} is a PDF, which is not read; save its table as .xlsx or CSV.")
+    for beginning, kind, remedy in _BINARY:
+        if start.startswith(beginning):
+            raise ValueError(f"{name} is {kind}, which is not read; {remedy}.")
     if _COMPRESSED.match(start) or start[_TAR_AT:].startswith(_TAR):
         raise ValueError(f"{name} is compressed; unpack it, and import what is in it.")
     return _text(source, options)
@@ -194,6 +210,11 @@ def _text(source: Source, options: Options) -> Table:
         raise ValueError(
             f"{source.name} is HTML, XML or YAML, which is not read; open it in a spreadsheet program, and "
             "save it as .xlsx or CSV."
+        )
+    if (other := _NO_TABLES.match(start)) is not None:
+        raise ValueError(
+            f"{source.name} is {other.lastgroup}, which is not read; write a table with a text and a label in "
+            "each row, as CSV."
         )
     if start.startswith("__label__"):
         return _fasttext(source, encoding)

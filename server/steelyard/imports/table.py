@@ -25,6 +25,8 @@ SAMPLE_RECORDS = 50
 _MOST_SHOWN, _MOST_LISTED = 80, 5
 #: Characters of the name of a column, in a file that may have none.
 _LONGEST_NAME = 40
+#: What SurveyMonkey has below questions of a text, and of one choice.
+_KINDS_OF_ANSWERS = {"Open-Ended Response", "Response"}
 #: What stands below the names in tables of Markdown.
 _DASHES = re.compile(r":?-{3,}:?")
 
@@ -265,7 +267,13 @@ def find_header(
     below = [cells for _, cells in records[n_above + 1 :]]
     if _has_numbers_before(len(names), below):
         names = ["", *names]
+    above = ""
+    if below and _are_names_too(names, below):
+        above = f"Lines {line} and {records[n_above + 1][0]} have the names of the columns."
+        names = [second or first for first, second in zip(names, below[0], strict=True)]
+        n_above, below = n_above + 1, below[1:]
     columns, notes = unique_names(names)
+    notes[:0] = [above] if above else []
     for place, name in enumerate(names):
         if (
             name
@@ -278,7 +286,7 @@ def find_header(
                 "a row, or use --no-header."
             )
             break
-    for line, cells in reversed(records[:n_above]):
+    for line, cells in reversed(records[: n_above - bool(above)]):
         text = " ".join(cell.strip() for cell in cells if cell and cell.strip())
         shown = text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
         notes.insert(0, f"Line {line} is above the names of the columns, and no row: {shown}")
@@ -289,6 +297,35 @@ def find_header(
     return Header(columns, n_above + n_below, notes)
 
 
+def _are_names_too(names: Sequence[str | None], below: Sequence[Sequence[str | None]]) -> bool:
+    """Return whether the record below names has the others: those below cells that span columns.
+
+    These are words, and none is a cell of its column again.
+    """
+    second, *rows = below
+    cells = [(cell or "").strip() for cell in second]
+    is_spanned = [not (name or "").strip() for name in names]
+    filled = list(filter(None, cells))
+    return (
+        len(rows) > 1
+        and len(cells) == len(names)
+        and any(is_spanned[1:])
+        and all(cell for cell, spanned in zip(cells, is_spanned, strict=True) if spanned)
+        and len(set(filled)) == len(filled)
+        and all(len(cell) <= _LONGEST_NAME and not cell[0].isdecimal() for cell in filled)
+        and not any(
+            cell and any((row[place] or "").strip() == cell for row in rows if place < len(row))
+            for place, cell in enumerate(cells)
+        )
+        and any(_is_repeated(rows, place) for place, spanned in enumerate(is_spanned) if spanned)
+    )
+
+
+def _is_repeated(rows: Sequence[Sequence[str | None]], place: int) -> bool:
+    cells = [row[place] for row in rows if place < len(row) and row[place]]
+    return 2 * len(set(cells)) <= len(cells)
+
+
 def _has_numbers_before(n_names: int, rows: Sequence[Sequence[str | None]]) -> bool:
     """Return whether each row has its number before the cells of the names, as R writes tables."""
     numbers = {(cells[0] or "").strip() for cells in rows if len(cells) == n_names + 1}
@@ -296,12 +333,12 @@ def _has_numbers_before(n_names: int, rows: Sequence[Sequence[str | None]]) -> b
 
 
 def _n_beside(rows: Sequence[Sequence[str | None]]) -> int:
-    """Return how many rows below the names are none: dashes of Markdown, questions and ids of Qualtrics."""
+    """Return how many rows below the names are none: dashes of Markdown, those of Qualtrics and SurveyMonkey."""
     first, second = (
         [cell.strip() for cell in cells if cell and cell.strip()]
         for cells in (*rows[:2], [], [])[:2]
     )
-    if first and all(map(_DASHES.fullmatch, first)):
+    if first and (all(map(_DASHES.fullmatch, first)) or {*first} <= _KINDS_OF_ANSWERS):
         return 1
     return 2 if second and all(cell.startswith('{"ImportId"') for cell in second) else 0
 

@@ -25,7 +25,7 @@ _BESIDE = word_set(
 #: Words in the names of columns that have a model's answers.
 _OF_MODELS = word_set("pred predicted prediction predictions")
 #: Words in the names of columns that have the right answers.
-_OF_TRUTH = word_set("adjudicated consensus expected gold golden ideal majority truth")
+_OF_TRUTH = word_set("adjudicated consensus expected gold golden ideal majority reference truth")
 #: Columns that an error lists, and characters of the name of one.
 _LISTED, _LONGEST_LISTED = 8, 80
 

@@ -16,7 +16,7 @@ from msgspec import UNSET
 from steelyard.client.tables.cells import answer_of, are_flags, label_names
 from steelyard.client.tables.columns import has_order, is_label_name
 from steelyard.decisions.several import id_of, ids_of_labels, multi_label
-from steelyard.decisions.words import singular
+from steelyard.decisions.words import name_parts, singular
 from steelyard.imports.table import Table
 from steelyard.wire.limits import MAX_DECISIONS, MAX_OUTCOMES
 
@@ -158,7 +158,10 @@ class Label:
         """The outcomes that look like several others in one cell, as ``billing; shipping``."""
         if self.definition is not None or self.kind != "single":
             return []
-        parts = {name: _parts(name) for name in self.outcomes}
+        # Help desks put blanks between tags.
+        is_tags = name_parts(self.column)[-1:] == ("tags",)
+        split = str.split if is_tags and not any(map(_SEPARATORS.search, self.outcomes)) else _parts
+        parts = {name: split(name) for name in self.outcomes}
         several = [name for name in self.outcomes if len(parts[name]) > 1]
         counts = Counter(part for each in parts.values() for part in each)
         return several if all(counts[part] > 1 for name in several for part in parts[name]) else []
@@ -169,7 +172,8 @@ class Label:
         joined = self.joined
         if not joined:
             return ""
-        as_list = json.dumps(_parts(joined[0]), ensure_ascii=False)
+        parts = _parts(joined[0])
+        as_list = json.dumps(parts if len(parts) > 1 else joined[0].split(), ensure_ascii=False)
         return (
             f"{self.column}: {joined[0]} is one outcome. If it means several labels, write such cells "
             f"as lists ({as_list}): each label becomes a decision of yes and no."

@@ -74,7 +74,7 @@ def convert(table: Table, mapping: Mapping, *, for_evaluation: bool = False) -> 
         made.lines.append(sent)
         if side is not None:
             row_sides.append(side)
-    made.notes.extend([*_left_out(table, mapping, at), *_discarded(table, mapping)])
+    made.notes.extend([*_left_out(table, mapping, at), *discarded_notes(table, mapping)])
     n_leaks = sum(row.reason.endswith(_LEAK) for row in made.refused)
     if n_leaks:
         made.notes.append(f"{n_leaks:,} rows of training have a context of the evaluation side.")
@@ -135,7 +135,7 @@ def _left_out(table: Table, mapping: Mapping, at: dict[str, int]) -> list[str]:
     return [f"{n_long:,} values of {names} are left out: they are not finite, or {longest}."]
 
 
-def _discarded(table: Table, mapping: Mapping) -> list[str]:
+def discarded_notes(table: Table, mapping: Mapping) -> list[str]:
     """Return a note on rows that an unused column calls rejected or discarded, and which is not read."""
     used = {*mapping.context, *(label.column for label in mapping.labels)}
     notes = []

@@ -5,6 +5,7 @@ Each person has a column (``label_1``, ``annotator_a``), or a cell has the answe
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Collection, Sequence
@@ -14,11 +15,13 @@ from typing import Any
 
 from steelyard.client.tables.cells import answer_of, label_names
 from steelyard.client.tables.columns import is_label_name, listed
+from steelyard.client.tables.guessing import guess_mapping
 from steelyard.client.tables.labels import label_of
+from steelyard.client.tables.mapping import discarded_notes
 from steelyard.decisions.words import name_parts, word_set
 from steelyard.imports.items import AnnotatedText, agreed, agreement_notes
 from steelyard.imports.objects import structure_of
-from steelyard.imports.table import Table
+from steelyard.imports.table import Row, Table
 
 #: Answers to a row, each with the person's name; empty where none is given.
 _Votes = list[tuple[str, str]]
@@ -32,6 +35,7 @@ _ANSWERS = word_set("annotation annotations judgments judgements ratings votes")
 _INDEX = re.compile(r"(?<![^\W_])[A-Ha-h](?![^\W_])|(?<=[a-z])[A-H](?![^\W_])|\d{1,2}(?!\d)")
 #: Pairs of answers to a row that agree, at least: two labels of one text never do.
 _LEAST_AGREEMENT = 1 / 3
+_LEAST_OF_LIST = 1 / 2
 #: People that answer a row, at most: longer lists have a label for each word of a text.
 _MOST_RATERS = 15
 
@@ -44,7 +48,10 @@ def with_raters(table: Table, known: Collection[str] = ()) -> Table:
     """
     if table.hints is not None or not table.rows:
         return table
-    for name, columns in _columns_by_label(table.columns).items():
+    for name, columns in _repeated(table.columns).items():
+        table = _with_repeated_joined(table, name, columns)
+    numbered = [name for name in table.columns if name not in table.raters]
+    for name, columns in _columns_by_label(numbered).items():
         if known and not set(columns).isdisjoint(known):
             continue
         table = _with_columns_joined(table, name, columns)
@@ -52,7 +59,52 @@ def with_raters(table: Table, known: Collection[str] = ()) -> Table:
         is_label = is_label_name(name) or _ANSWERS.intersection(name_parts(name)[-1:])
         if is_label and name not in table.raters and not table.replies:
             table = _with_cells_joined(table, name)
-    return table
+    return table if table.replies or table.parts else _with_rows_joined(table)
+
+
+def _repeated(columns: Sequence[str]) -> dict[str, list[str]]:
+    """Return columns of labels that a file names alike, by that name.
+
+    >>> _repeated(["text", "Labels", "Labels 2", "Labels 3", "team", "team 2"])
+    {'Labels': ['Labels', 'Labels 2', 'Labels 3']}
+    """
+    by_name: dict[str, list[str]] = {}
+    for column in columns:
+        name, _, number = column.rpartition(" ")
+        if number.isdecimal() and int(number) > 1 and name in columns and is_label_name(name):
+            by_name.setdefault(name, [name]).append(column)
+    return by_name
+
+
+def _with_repeated_joined(table: Table, name: str, columns: Sequence[str]) -> Table:
+    """Return a table where columns of one name are one: people's answers, or a list of labels."""
+    cells = [
+        [label_names(cell) for cell in of_row]
+        for of_row in zip(*(table.column(column) for column in columns), strict=True)
+    ]
+    if any(len(names) > 1 for of_row in cells for names in of_row):
+        return table
+    votes: list[_Votes] = [
+        [(column, names[0]) for column, names in zip(columns, of_row, strict=True) if names]
+        for of_row in cells
+    ]
+    if _agreement(votes) >= _LEAST_AGREEMENT and any(
+        len({*map(_answer, row)}) > 1 for row in votes
+    ):
+        note = f"The columns called {name} are people's answers to one question."
+        return _joined(table, name, votes, note, columns[1:])
+    place = table.columns.index(name)
+    rows = []
+    for (line, row), of_row in zip(table.rows, votes, strict=True):
+        labels = list(dict.fromkeys(map(_answer, of_row)))
+        rows.append((line, [*row[:place], labels, *row[place + 1 :]]))
+    note = f"The columns called {name} are one: a row has the labels of all."
+    raters = (*table.raters, *columns[1:])
+    return replace(table, rows=rows, notes=[*table.notes, note], raters=raters)
+
+
+def _answer(vote: tuple[str, str]) -> str:
+    return vote[1]
 
 
 def _columns_by_label(columns: Sequence[str]) -> dict[str, list[str]]:
@@ -126,10 +178,59 @@ def _with_cells_joined(table: Table, column: str) -> Table:
     is_listed = any(isinstance(cell, list) for cell in cells) and not is_named
     if not 2 <= n_most <= _MOST_RATERS or (is_listed and _has_lists_beside(table, column, cells)):
         return table
-    if _agreement(votes) < _LEAST_AGREEMENT:
+    if _agreement(votes) < (_LEAST_OF_LIST if is_listed else _LEAST_AGREEMENT):
         return table
     note = f"{column} has several people's answers to one question."
     return _joined(table, column, votes, note)
+
+
+def _with_rows_joined(table: Table) -> Table:
+    """Return a table where the rows of a text that several people labelled are one row."""
+    people = _RATERS | {"worker"}
+    by = next((name for name in table.columns if people & {*name_parts(name)[:1]}), None)
+    if by is None:
+        return table
+    try:
+        mapping = guess_mapping(table)
+    except ValueError:
+        return table
+    labels = [label for label in mapping.labels if label.kind != "several"]
+    if not labels or discarded_notes(table, mapping):
+        return table
+    at = {name: place for place, name in enumerate(table.columns)}
+    items: dict[str, tuple[Row, AnnotatedText]] = {}
+    for row in table.rows:
+        _, cells = row
+        key = json.dumps([cells[at[name]] for name in mapping.context], default=str)
+        _, item = items.setdefault(key, (row, AnnotatedText({})))
+        answers = {
+            label.column: (label.targets(cells[at[label.column]]) or {}).get(label.id)
+            for label in labels
+        }
+        item.add(cells[at[by]], answers)
+    votes = [
+        [(reply.by, str(reply.answers[label.column])) for reply in item.replies if reply.answers]
+        for _, item in items.values()
+        for label in labels
+        if all(label.column in reply.answers for reply in item.replies if reply.answers)
+    ]
+    if len(items) == len(table.rows) or _agreement(votes) < _LEAST_AGREEMENT:
+        return table
+    names = [label.column for label in labels]
+    rows = []
+    for (line, cells), item in items.values():
+        joined = list(cells)
+        for name in names:
+            joined[at[name]] = agreed(item.answers(name))
+        rows.append((line, joined))
+    texts = [item for _, item in items.values()]
+    note = f"{by} says who answered: the rows of one text are one, at the first's line."
+    return replace(
+        table,
+        rows=rows,
+        notes=[*table.notes, note, *agreement_notes(texts, names)],
+        replies=[item.replies for item in texts],
+    )
 
 
 def _votes_in(cell: Any) -> _Votes | None:
