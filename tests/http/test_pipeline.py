@@ -129,6 +129,13 @@ class TestIdempotencyKeys:
         assert_canonical_error(response, 422, "invalid_request", path=["header", "Idempotency-Key"])
         assert running.decisions.calls == []
 
+    def test_two_keys_are_refused(self, running):
+        keys = [("Idempotency-Key", "first"), ("Idempotency-Key", "second")]
+        headers = [("Authorization", "Bearer full"), *keys]
+        response = httpx.post(running.url + DECIDE, json=REQUEST, headers=headers)
+        assert_canonical_error(response, 422, "invalid_request", path=["header", "Idempotency-Key"])
+        assert running.decisions.calls == []
+
     def test_a_replay_says_so(self, ask, running):
         running.decisions.replay = Replay(msgspec.json.encode(ANSWER), "op_7")
         response = ask()

@@ -77,7 +77,9 @@ def pipe(route: Route) -> Callable[..., Coroutine[Any, Any, HTTPResponse | None]
                 raise NotFoundError(
                     "Nothing here has a name with control characters; send it without."
                 )
-            key = request.headers.get("idempotency-key") if route.is_write else None
+            # Two headers are one value with a comma and a blank between them, which is refused.
+            keys = request.headers.getall("idempotency-key", ()) if route.is_write else ()
+            key = ", ".join(keys) if keys else None
             write = Write(
                 caller, route.keyed_as, None if key is None else check_idempotency_key(key)
             )
