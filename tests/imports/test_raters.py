@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from steelyard.cli.importing import choose_columns
 from steelyard.client.tables import convert, guess_mapping, read_table, with_raters
 
 NAMES = ("spam", "ham", "other")
@@ -23,6 +24,10 @@ def read(cells, *known):
     [
         ("label", lambda a, b: {"label_1": a, "label_2": b}),
         ("label", lambda a, b: {"annotator_a": a, "annotator_b": b}),
+        (
+            "label",
+            lambda a, b: {"coder_anna": a, "coder_ben": b.replace("sp", "Sp"), "coder_c": None},
+        ),
         ("sentiment", lambda a, b: {"rater1 sentiment": a, "rater2 sentiment": b}),
         ("labels", lambda a, b: {"labels": [a, b, b]}),
         ("labels", lambda a, b: {"labels": {"ann": a, "bob": b}}),
@@ -109,10 +114,39 @@ def test_other_labels_stay_apart(cells, n_labels):
     assert any("topic_1, topic_2 have the same outcomes" in n for n in table.notes) == is_doubtful
 
 
-def test_a_label_beside_those_of_people_is_the_truth():
-    cells = [{"label": a, "label_1": a, "label_2": b} for a, b in PAIRS]
+def test_answers_with_their_people_are_joined_however_they_agree():
+    cells = [
+        {"ratings": [{"user": 1, "rating": n % 3}, {"user": 2, "rating": (n + 1) % 3}]}
+        for n in range(12)
+    ]
     table = read(cells)
+    made = convert(table, guess_mapping(table))
+    assert json.loads(made.lines[0])["targets"] == {"ratings": {"0": 0.5, "1": 0.5}}
+    # A person's several labels are labels of the text.
+    own = [{"annotations": [{"user": 1, "label": a}, {"user": 1, "label": b}]} for a, b in TOPICS]
+    assert read(own).replies == ()
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        lambda a, b: {"label": a, "label_1": a, "label_2": b},
+        lambda a, b: {"label": a, "annotator_labels": [a, a, b]},
+    ],
+)
+def test_a_label_beside_those_of_people_is_the_truth(cells):
+    table = read([cells(*pair) for pair in PAIRS])
     assert [label.column for label in guess_mapping(table).labels] == ["label"]
     assert any("The label is label." in note for note in table.notes)
-    # A dataset may ask a decision for each person.
+
+
+def test_a_dataset_may_ask_a_decision_for_each_person():
+    cells = [{"label_1": a, "label_2": b} for a, b in PAIRS]
     assert read(cells, "label_1").raters == ()
+
+
+def test_other_columns_with_the_same_outcomes_are_named():
+    rows = [f"A text {n},{a},{b}" for n, (a, b) in enumerate(PAIRS)]
+    table = read_table("\n".join(["text,gpt_label,human_label", *rows]).encode())
+    assert len(choose_columns(with_raters(table), [], [], []).labels) == 2
+    assert table.notes[-1].startswith("gpt_label, human_label have the same outcomes, and are a")

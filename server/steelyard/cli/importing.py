@@ -26,7 +26,7 @@ from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
     from steelyard.client import Client
-    from steelyard.client.tables import Converted, Mapping, Table
+    from steelyard.client.tables import Converted, Label, Mapping, Table
     from steelyard.datasets.wire import Dataset
 
 #: Share of the rows of a file that may be left out, where no file for them is named.
@@ -325,6 +325,15 @@ def _without_label(table: Table, used: set[str]) -> str:
     return " ".join((sentence, *table.notes))
 
 
+def _alike(labels: Sequence[Label]) -> list[str]:
+    """Return the columns of the first labels that have the same outcomes, three names or more."""
+    by_outcomes: dict[frozenset[str], list[str]] = {}
+    for label in labels:
+        if label.kind == "single" and len(label.outcomes) > 2:
+            by_outcomes.setdefault(frozenset(label.outcomes), []).append(label.column)
+    return next((columns for columns in by_outcomes.values() if len(columns) > 1), [])
+
+
 def choose_columns(
     table: Table,
     context: Sequence[str],
@@ -370,6 +379,11 @@ def choose_columns(
             label if missing is None else label_of(table, label.column, None, missing)
             for label in guessed.labels
         )
+        if len(alike := _alike(chosen_labels)) > 1:
+            table.notes.append(
+                f"{', '.join(alike)} have the same outcomes, and are a decision each; where they are answers of "
+                "several people or models to one question, name the right one with --label."
+            )
     if not chosen_labels:
         raise ValueError(_without_label(table, {*chosen, *named}))
     known_values = {"", *(value for label in chosen_labels for value in label.no_label)}

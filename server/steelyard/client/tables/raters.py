@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections import Counter
 from collections.abc import Collection, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from dataclasses import replace
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Any
 
 from steelyard.client.tables.cells import answer_of, label_names
 from steelyard.client.tables.columns import is_label_name, listed
 from steelyard.client.tables.guessing import guess_mapping
-from steelyard.client.tables.labels import label_of
+from steelyard.client.tables.labels import label_of, plain_name
 from steelyard.client.tables.mapping import discarded_notes
 from steelyard.decisions.words import name_parts, word_set
 from steelyard.imports.items import AnnotatedText, agreed, agreement_notes
@@ -27,6 +30,8 @@ from steelyard.imports.table import Row, Table
 _Votes = list[tuple[str, str]]
 
 _RATERS = word_set("annotator assessor coder labeler labeller rater turker")
+#: Words for people in names of columns, who elsewhere may be those who wrote a text.
+_PEOPLE = _RATERS | word_set("expert reviewer")
 #: Names of an object's field that say whose answer it is.
 _BY = re.compile(r"(annotator|assessor|coder|rater|reviewer|user|worker)([ _]?(id|name|email))?")
 #: Names of columns, beside those of labels, whose cells may have the answers of several people.
@@ -108,31 +113,35 @@ def _answer(vote: tuple[str, str]) -> str:
 
 
 def _columns_by_label(columns: Sequence[str]) -> dict[str, list[str]]:
-    """Return columns that differ in a number or a letter alone, by the label that they may be.
+    """Return columns that differ in a number, a letter or a person's name alone, by the label they may be.
 
     >>> _columns_by_label(["text", "label_1", "label_2", "Rater A", "Rater B", "q1", "q2"])
-    {'label': ['label_1', 'label_2'], 'Rater': ['Rater A', 'Rater B']}
+    {'label': ['label_1', 'label_2'], 'rater': ['Rater A', 'Rater B']}
     """
     by_label: dict[str, list[str]] = {}
     for column in columns:
-        if len(_INDEX.findall(column)) == 1:
+        parts = name_parts(column)
+        if len(parts) == 2 and parts[0] in _PEOPLE:
+            by_label.setdefault(parts[0], []).append(column)
+        elif len(_INDEX.findall(column)) == 1:
             stem = re.sub(r"[\s_.\-()#]+", " ", _INDEX.sub(" ", column)).strip()
-            if is_label_name(stem) or _RATERS.intersection(name_parts(stem)):
+            if is_label_name(stem) or _PEOPLE.intersection(name_parts(stem)):
                 by_label.setdefault(stem, []).append(column)
     return {stem: names for stem, names in by_label.items() if len(names) > 1}
 
 
 def _with_columns_joined(table: Table, stem: str, columns: Sequence[str]) -> Table:
     words = name_parts(stem)
-    is_of_people = bool(_RATERS.intersection(words))
-    name = "_".join(word for word in words if word not in _RATERS) or "label"
+    is_of_people = bool(_PEOPLE.intersection(words))
+    name = "_".join(word for word in words if word not in _PEOPLE) or "label"
+    columns = [column for column in columns if any(map(label_names, table.column(column)))]
     try:
         labels = [label_of(table, column) for column in columns]
     except ValueError:
         return table  # texts, or one value throughout
-    counts = Counter(name for label in labels for name in label.outcomes)
-    is_alike = all(
-        2 * sum(counts[name] > 1 for name in label.outcomes) >= len(label.outcomes)
+    counts = Counter(plain_name(name) for label in labels for name in label.outcomes)
+    is_alike = len(labels) > 1 and all(
+        2 * sum(counts[plain_name(name)] > 1 for name in label.outcomes) >= len(label.outcomes)
         for label in labels
     )
     # Numbered columns of yes and no are questions apart.
@@ -143,11 +152,14 @@ def _with_columns_joined(table: Table, stem: str, columns: Sequence[str]) -> Tab
         [(label.targets(cell) or {}).get(label.id) for cell in table.column(label.column)]
         for label in labels
     ]
+    spelled: dict[str, str] = {}
+    for answer, _ in Counter(filter(None, chain(*by_column))).most_common():
+        spelled.setdefault(plain_name(answer), answer)
     votes = [
         [
-            (column, answer)
+            (column, spelled[plain_name(answer)])
             for column, answer in zip(columns, answers, strict=True)
-            if isinstance(answer, str)
+            if answer is not None
         ]
         for answers in zip(*by_column, strict=True)
     ]
@@ -158,7 +170,7 @@ def _with_columns_joined(table: Table, stem: str, columns: Sequence[str]) -> Tab
             "write them in one column as a list; if they are people's answers, the share of each."
         )
         return replace(table, notes=[*table.notes, note])
-    options = " ".join(f"--label {column}" for column in columns[:2])
+    options = " ".join(f"--label {shlex.quote(column)}" for column in columns[:2])
     note = f"{shown} are people's answers to one question; {options} … makes a decision of each."
     if name in table.columns:
         note = f"{note} The label is {name}."
@@ -178,9 +190,17 @@ def _with_cells_joined(table: Table, column: str) -> Table:
     is_listed = any(isinstance(cell, list) for cell in cells) and not is_named
     if not 2 <= n_most <= _MOST_RATERS or (is_listed and _has_lists_beside(table, column, cells)):
         return table
-    if _agreement(votes) < (_LEAST_OF_LIST if is_listed else _LEAST_AGREEMENT):
+    by_person = [[by for by, _ in of_row if by] for of_row in votes]
+    if any(len(set(people)) < len(people) for people in by_person):
+        return table  # a person's several labels
+    is_sure = any(isinstance(cell, list) for cell in cells) and is_named
+    if not is_sure and _agreement(votes) < (_LEAST_OF_LIST if is_listed else _LEAST_AGREEMENT):
         return table
     note = f"{column} has several people's answers to one question."
+    names = {answer for of_row in votes for _, answer in of_row}
+    if (truth := _label_with(table, column, names)) is not None:
+        notes = [*table.notes, f"{note} The label is {truth}."]
+        return replace(table, notes=notes, raters=(*table.raters, column))
     return _joined(table, column, votes, note)
 
 
@@ -233,6 +253,16 @@ def _with_rows_joined(table: Table) -> Table:
     )
 
 
+def _label_with(table: Table, column: str, names: AbstractSet[str]) -> str | None:
+    """Return another column that is named as labels are and has most of some outcomes."""
+    for other in table.columns:
+        if other != column and is_label_name(other) and other not in table.raters:
+            with suppress(ValueError):
+                if 2 * len(names & {*label_of(table, other).outcomes}) >= len(names):
+                    return other
+    return None
+
+
 def _votes_in(cell: Any) -> _Votes | None:
     """Return the answers in a cell; ``None`` where it is none of several people's.
 
@@ -260,7 +290,8 @@ def _votes_in(cell: Any) -> _Votes | None:
             if key is None or item[key] in (None, ""):
                 return None
             by = str(item[key])
-            answer = answer_of({name: value for name, value in item.items() if name != key})
+            rest = {name: value for name, value in item.items() if name != key}
+            answer = next(iter(rest.values())) if len(rest) == 1 else answer_of(rest)
         names = label_names(answer) if isinstance(answer, str | int | float) else []
         if len(names) != 1:
             return None
