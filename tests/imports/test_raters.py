@@ -65,6 +65,10 @@ def test_rows_of_a_person_each_are_joined_by_their_text(column):
     assert (made.n_rows, made.refused) == (12, [])
     assert json.loads(made.lines[0])["targets"] == {"label": {"ham": 0.5, "spam": 0.5}}
     assert {reply["reviewer"] for reply in made.replies[0]} == {"x", "y"}
+    # A person with two answers to a text is reported as any contradiction is.
+    again = {**rows[1], "label": "other"}
+    twice = with_raters(read_table("\n".join(map(json.dumps, [*rows, again])).encode(), "a.jsonl"))
+    assert (len(twice.rows), twice.replies) == (25, ())
     # Work that was rejected is no vote, and is told as before.
     for place, row in enumerate(rows):
         row["AssignmentStatus"] = "Rejected" if place % 9 == 0 else "Approved"

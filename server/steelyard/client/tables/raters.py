@@ -16,7 +16,7 @@ from dataclasses import replace
 from itertools import chain, combinations
 from typing import Any
 
-from steelyard.client.tables.cells import answer_of, label_names
+from steelyard.client.tables.cells import answer_of, label_names, text_of
 from steelyard.client.tables.columns import is_label_name, listed
 from steelyard.client.tables.guessing import guess_mapping
 from steelyard.client.tables.labels import label_of, plain_name
@@ -179,11 +179,12 @@ def _with_columns_joined(table: Table, stem: str, columns: Sequence[str]) -> Tab
 
 
 def _with_cells_joined(table: Table, column: str) -> Table:
-    cells = list(map(structure_of, table.column(column)))
+    cells: list[Any] = []
     votes: list[_Votes] = []
-    for cell in cells:
+    for cell in map(structure_of, table.column(column)):
         if (of_row := _votes_in(cell)) is None:
             return table
+        cells.append(cell)
         votes.append(of_row)
     n_most = max(map(len, votes))
     is_named = any(by for of_row in votes for by, _ in of_row)
@@ -219,14 +220,18 @@ def _with_rows_joined(table: Table) -> Table:
         return table
     at = {name: place for place, name in enumerate(table.columns)}
     items: dict[str, tuple[Row, AnnotatedText]] = {}
+    seen: dict[tuple[str, str], dict[str, Any]] = {}
     for row in table.rows:
-        _, cells = row
-        key = json.dumps([cells[at[name]] for name in mapping.context], default=str)
+        line, cells = row
+        context = [cells[at[name]] for name in mapping.context]
+        key = json.dumps(context if any(map(text_of, context)) else line, default=str)
         _, item = items.setdefault(key, (row, AnnotatedText({})))
         answers = {
             label.column: (label.targets(cells[at[label.column]]) or {}).get(label.id)
             for label in labels
         }
+        if seen.setdefault((key, str(cells[at[by]])), answers) != answers:
+            return table  # a person who contradicts themselves
         item.add(cells[at[by]], answers)
     votes = [
         [(reply.by, str(reply.answers[label.column])) for reply in item.replies if reply.answers]
