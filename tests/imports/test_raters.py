@@ -1,4 +1,4 @@
-"""Several people's answers in a plain table become one label, with the share of each."""
+"""Several people's answers in a plain table become one label, with the share of each; typing errors are noted."""
 
 from __future__ import annotations
 
@@ -7,7 +7,13 @@ import json
 import pytest
 
 from steelyard.cli.importing import choose_columns
-from steelyard.client.tables import convert, guess_mapping, read_table, with_raters
+from steelyard.client.tables import (
+    convert,
+    guess_mapping,
+    label_of,
+    read_table,
+    with_raters,
+)
 
 NAMES = ("spam", "ham", "other")
 #: Two answers to each of twelve rows, which agree on all but two.
@@ -154,3 +160,11 @@ def test_other_columns_with_the_same_outcomes_are_named():
     table = read_table("\n".join(["text,gpt_label,human_label", *rows]).encode())
     assert len(choose_columns(with_raters(table), [], [], []).labels) == 2
     assert table.notes[-1].startswith("gpt_label, human_label have the same outcomes, and are a")
+
+
+def test_a_probable_typing_error_in_a_label_is_noted():
+    cells = [*["billing"] * 40, *["shipping"] * 20, "biling", "billings", "sales"]
+    rows = [f"row {n},{cell}" for n, cell in enumerate(cells)]
+    label = label_of(read_table("\n".join(["text,team", *rows]).encode()), "team")
+    assert "typing error: biling for billing, billings for billing. If so" in label.note
+    assert len(label.outcomes) == 5

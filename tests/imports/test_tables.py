@@ -147,24 +147,12 @@ ODD = {
         ["Ticket;;Answer;", "id;message;team;level"]
         + [f"{n};{text};{team};x" for n, (text, team) in enumerate(PLAIN * 2)]
     ).encode(),
-    "names in two lines, each once": "\n".join(
-        ["message;Answer;", ";team;level"] + [f"{text};{team};x" for text, team in PLAIN * 2]
-    ).encode(),
     "records of Airtable": json.dumps(
         {"records": [{"id": f"rec{n}", "fields": row} for n, row in enumerate(OBJECTS)]}
     ).encode(),
-    "edges of GraphQL": json.dumps(
-        {
-            "data": {
-                "x": {"edges": [{"cursor": "a", "node": row} for row in OBJECTS], "pageInfo": {}}
-            }
-        }
-    ).encode(),
+    "edges of GraphQL": json.dumps({"edges": [{"node": row} for row in OBJECTS]}).encode(),
     "the hub's viewer": json.dumps(
-        {
-            "features": [{"name": "message"}, {"name": "team"}],
-            "rows": [{"row_idx": n, "row": row} for n, row in enumerate(OBJECTS)],
-        }
+        {"features": [{"name": "team"}], "rows": [{"row_idx": 1, "row": row} for row in OBJECTS]}
     ).encode(),
     "documents of Elasticsearch": "\n".join(
         json.dumps({"_index": "x", "_id": str(n), "_source": row}) for n, row in enumerate(OBJECTS)
@@ -266,7 +254,6 @@ def test_backslashes_before_marks_are_read_as_mysql_and_spark_write_them():
             "is ARFF, which is not read; write a table",
         ),
         (b"From a@b.c Mon Jan  1 00:00:00 2024\nSubject: x\n\nHi", "is mail, which is not read"),
-        (b"Subject: Help\nTo: d@e.f\n\nHello there, you.\n", "is mail, which is not read"),
         (b"PK\x03\x04 and no more", "cannot be unpacked"),
         (b"[]", "has no rows"),
         (b"{}", "has no rows"),
@@ -653,14 +640,6 @@ def test_values_for_no_label_are_none_among_names_alone(cells, missing, outcomes
         missing or {"-1", "NA", "None", "none", "n/a", "?", "follow-up"} & set(cells)
     )
     assert label_of(table, "team", None, [""]).outcomes == tuple(sorted(cells, key=by_level(cells)))
-
-
-def test_a_probable_typing_error_in_a_label_is_noted():
-    cells = [*["billing"] * 40, *["shipping"] * 20, "biling", "billings", "sales"]
-    rows = [f"row {n},{cell}" for n, cell in enumerate(cells)]
-    label = label_of(read_table("\n".join(["text,team", *rows]).encode()), "team")
-    assert "typing error: biling for billing, billings for billing. If so" in label.note
-    assert len(label.outcomes) == 5
 
 
 def by_level(cells):

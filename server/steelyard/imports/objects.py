@@ -210,7 +210,7 @@ def _of_only_rows(value: dict[str, Any]) -> list[dict[str, Any]] | None:
         if isinstance(part, list) and part and all(isinstance(row, dict) for row in part)
     ]
     named = [value[name] for name in _LISTS if any(value.get(name) is part for part in lists)]
-    return next((found[0] for found in (lists, named) if len(found) == 1), None)
+    return next((part[0] for part in (lists, named) if len(part) == 1), None)
 
 
 def _of_names(value: dict[str, Any]) -> list[dict[str, Any]] | None:

@@ -226,9 +226,7 @@ class TestChat:
         # Once it was seen to help, nothing is asked twice.
         assert len(chat.asked) == 3
 
-    def test_fewer_log_probabilities_are_asked_for_where_a_server_gives_no_more(
-        self, ask, chat, monkeypatch
-    ):
+    def test_fewer_log_probabilities_are_asked_for_after_a_refusal(self, ask, chat, monkeypatch):
         request = RenderedRequest("x", (ASKED["single"], ASKED["binary"]))
         expected = ask("chat", request)
 
@@ -240,7 +238,6 @@ class TestChat:
         monkeypatch.setattr(chat, "answer", bounded)
         found = ask("chat", request)
         assert [shares.tolist() for shares in found] == [shares.tolist() for shares in expected]
-        # Once it was refused, no more are asked for.
         assert [body["top_logprobs"] for _, body in chat.asked] == [20, 5, 5]
 
     @pytest.mark.parametrize("n_outcomes", [2, 3, 60])
@@ -285,8 +282,7 @@ class TestChat:
             assert said == (mass is not None and mass < 0.5)
             if mass is not None:
                 request = RenderedRequest("x", (ASKED["single"],))
-                [scored] = queue.submit(request, PATIENCE_S).result(PATIENCE_S)
-                assert bool(scored.doubt) == said
+                assert bool(queue.submit(request, PATIENCE_S).result()[0].doubt) == said
         refusal = (400, {"error": {"message": "This model has no logprobs."}})
         monkeypatch.setattr(chat, "answer", lambda *_: refusal)
         [failure] = check_model(open_chat().submit, PATIENCE_S).failures

@@ -13,27 +13,23 @@ from collections.abc import Collection, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import replace
-from itertools import chain, combinations
+from itertools import chain
 from typing import Any
 
-from steelyard.client.tables.cells import answer_of, label_names, text_of
+from steelyard.client.tables.cells import label_names, text_of
 from steelyard.client.tables.columns import is_label_name, listed
 from steelyard.client.tables.guessing import guess_mapping
 from steelyard.client.tables.labels import label_of, plain_name
 from steelyard.client.tables.mapping import discarded_notes
+from steelyard.client.tables.votes import Votes, agreement, join_votes, votes_in
 from steelyard.decisions.words import name_parts, word_set
 from steelyard.imports.items import AnnotatedText, agreed, agreement_notes
 from steelyard.imports.objects import structure_of
 from steelyard.imports.table import Row, Table
 
-#: Answers to a row, each with the person's name; empty where none is given.
-_Votes = list[tuple[str, str]]
-
 _RATERS = word_set("annotator assessor coder labeler labeller rater turker")
 #: Words for people in names of columns, who elsewhere may be those who wrote a text.
 _PEOPLE = _RATERS | word_set("expert reviewer")
-#: Names of an object's field that say whose answer it is.
-_BY = re.compile(r"(annotator|assessor|coder|rater|reviewer|user|worker)([ _]?(id|name|email))?")
 #: Names of columns, beside those of labels, whose cells may have the answers of several people.
 _ANSWERS = word_set("annotation annotations judgments judgements ratings votes")
 #: What tells columns of several people apart: a number, or a letter by itself.
@@ -89,15 +85,13 @@ def _with_repeated_joined(table: Table, name: str, columns: Sequence[str]) -> Ta
     ]
     if any(len(names) > 1 for of_row in cells for names in of_row):
         return table
-    votes: list[_Votes] = [
+    votes: list[Votes] = [
         [(column, names[0]) for column, names in zip(columns, of_row, strict=True) if names]
         for of_row in cells
     ]
-    if _agreement(votes) >= _LEAST_AGREEMENT and any(
-        len({*map(_answer, row)}) > 1 for row in votes
-    ):
+    if agreement(votes) >= _LEAST_AGREEMENT and any(len({*map(_answer, row)}) > 1 for row in votes):
         note = f"The columns called {name} are people's answers to one question."
-        return _joined(table, name, votes, note, columns[1:])
+        return join_votes(table, name, votes, note, columns[1:])
     place = table.columns.index(name)
     rows = []
     for (line, row), of_row in zip(table.rows, votes, strict=True):
@@ -164,7 +158,7 @@ def _with_columns_joined(table: Table, stem: str, columns: Sequence[str]) -> Tab
         for answers in zip(*by_column, strict=True)
     ]
     shown = listed(columns)
-    if _agreement(votes) < _LEAST_AGREEMENT:
+    if agreement(votes) < _LEAST_AGREEMENT:
         note = (
             f"{shown} have the same outcomes, and are a decision each. If they are labels of one text, "
             "write them in one column as a list; if they are people's answers, the share of each."
@@ -175,14 +169,14 @@ def _with_columns_joined(table: Table, stem: str, columns: Sequence[str]) -> Tab
     if name in table.columns:
         note = f"{note} The label is {name}."
         return replace(table, notes=[*table.notes, note], raters=(*table.raters, *columns))
-    return _joined(table, name, votes, note, columns)
+    return join_votes(table, name, votes, note, columns)
 
 
 def _with_cells_joined(table: Table, column: str) -> Table:
     cells: list[Any] = []
-    votes: list[_Votes] = []
+    votes: list[Votes] = []
     for cell in map(structure_of, table.column(column)):
-        if (of_row := _votes_in(cell)) is None:
+        if (of_row := votes_in(cell)) is None:
             return table
         cells.append(cell)
         votes.append(of_row)
@@ -195,14 +189,14 @@ def _with_cells_joined(table: Table, column: str) -> Table:
     if any(len(set(people)) < len(people) for people in by_person):
         return table  # a person's several labels
     is_sure = any(isinstance(cell, list) for cell in cells) and is_named
-    if not is_sure and _agreement(votes) < (_LEAST_OF_LIST if is_listed else _LEAST_AGREEMENT):
+    if not is_sure and agreement(votes) < (_LEAST_OF_LIST if is_listed else _LEAST_AGREEMENT):
         return table
     note = f"{column} has several people's answers to one question."
     names = {answer for of_row in votes for _, answer in of_row}
     if (truth := _label_with(table, column, names)) is not None:
         notes = [*table.notes, f"{note} The label is {truth}."]
         return replace(table, notes=notes, raters=(*table.raters, column))
-    return _joined(table, column, votes, note)
+    return join_votes(table, column, votes, note)
 
 
 def _with_rows_joined(table: Table) -> Table:
@@ -239,7 +233,7 @@ def _with_rows_joined(table: Table) -> Table:
         for label in labels
         if all(label.column in reply.answers for reply in item.replies if reply.answers)
     ]
-    if len(items) == len(table.rows) or _agreement(votes) < _LEAST_AGREEMENT:
+    if len(items) == len(table.rows) or agreement(votes) < _LEAST_AGREEMENT:
         return table
     names = [label.column for label in labels]
     rows = []
@@ -268,42 +262,6 @@ def _label_with(table: Table, column: str, names: AbstractSet[str]) -> str | Non
     return None
 
 
-def _votes_in(cell: Any) -> _Votes | None:
-    """Return the answers in a cell; ``None`` where it is none of several people's.
-
-    >>> (
-    ...     _votes_in(["a", "b", "a"]),
-    ...     _votes_in({"ann": "a", "bob": "b"}),
-    ...     _votes_in({"a": 0.5, "b": 0.5}),
-    ... )
-    ([('', 'a'), ('', 'b'), ('', 'a')], [('ann', 'a'), ('bob', 'b')], None)
-    >>> _votes_in([{"worker_id": 3, "label": "a"}])
-    [('3', 'a')]
-    """
-    if cell in (None, "", []):
-        return []
-    if isinstance(cell, dict):
-        is_named = len(cell) > 1 and all(isinstance(value, str) for value in cell.values())
-        return list(cell.items()) if is_named else None
-    if not isinstance(cell, list):
-        return None
-    votes: _Votes = []
-    for item in cell:
-        by, answer = "", item
-        if isinstance(item, dict):
-            key = next((key for key in item if _BY.fullmatch(str(key).lower())), None)
-            if key is None or item[key] in (None, ""):
-                return None
-            by = str(item[key])
-            rest = {name: value for name, value in item.items() if name != key}
-            answer = next(iter(rest.values())) if len(rest) == 1 else answer_of(rest)
-        names = label_names(answer) if isinstance(answer, str | int | float) else []
-        if len(names) != 1:
-            return None
-        votes.append((by, names[0]))
-    return votes
-
-
 def _has_lists_beside(table: Table, column: str, cells: Sequence[Any]) -> bool:
     """Return whether another column has a list of the same length in each row: the words of a text."""
     lengths = [len(cell) if isinstance(cell, list) else 0 for cell in cells]
@@ -314,35 +272,4 @@ def _has_lists_beside(table: Table, column: str, cells: Sequence[Any]) -> bool:
             for cell, length in zip(table.column(name), lengths, strict=True)
         )
         for name in table.columns
-    )
-
-
-def _agreement(votes: Sequence[_Votes]) -> float:
-    pairs = [one == two for row in votes for (_, one), (_, two) in combinations(row, 2)]
-    return sum(pairs) / len(pairs) if pairs else 0.0
-
-
-def _joined(
-    table: Table, name: str, votes: Sequence[_Votes], note: str, raters: Sequence[str] = ()
-) -> Table:
-    """Return a table with a label of the share of each answer, and who gave which."""
-    items = []
-    for of_row in votes:
-        item = AnnotatedText({})
-        for by, answer in of_row:
-            item.add(by, {name: answer})
-        items.append(item)
-    columns = table.columns if name in table.columns else (*table.columns, name)
-    place = columns.index(name)
-    rows = [
-        (line, [*cells[:place], agreed(item.answers(name)), *cells[place + 1 :]])
-        for (line, cells), item in zip(table.rows, items, strict=True)
-    ]
-    return replace(
-        table,
-        columns=columns,
-        rows=rows,
-        notes=[*table.notes, note, *agreement_notes(items, [name])],
-        replies=[item.replies for item in items],
-        raters=(*table.raters, *raters),
     )

@@ -87,8 +87,8 @@ def with_truths_of(made: Converted, client: Client, dataset: Dataset) -> Convert
                 near_truths |= {key: (truth, _IN_DATASET) for key, truth, _ in _truths(row, same)}
                 if near.get(same) != "evaluation":
                     near[same] = side
-    kept = _without_copies(_without_others(made, contexts, truths), exact, near)
-    return _with_near_truths(kept, plain, near_truths)
+    single = _without_copies(_without_others(made, contexts, truths), exact, near)
+    return _with_near_truths(single, plain, near_truths)
 
 
 def _rows_of(client: Client, dataset: Dataset, side: Side) -> Iterator[Example]:
