@@ -44,6 +44,7 @@ from steelyard_workbench.parts.families.labels import (
     outcome_of,
     own_switch_text,
     parent_of,
+    right_of_gate,
     switch_text,
     warm_text,
 )
@@ -330,7 +331,7 @@ def _why_not_delete_model(family: Family, model: ModelVersion, *, is_latest: boo
 
 #: Events that are shown, the newest.
 SHOWN = 30
-COLUMNS = ("when (UTC)", "what", "gate", "by")
+COLUMNS = ("when (UTC)", "what", "check", "by")
 _OWNER, _ITSELF, _GATE = "its owner", "the model line itself", "the check"
 
 
@@ -369,8 +370,9 @@ def _events(family: Family) -> Iterator[Event]:
         started = f"fine-tune on version {job.dataset_version} started"
         status, word = outcome_of(job)
         if job.outcome in {"gate_failed", "failed", "cancelled"} and choice.model is None:
-            why = f": {everyday(job.reason)}" if job.reason else ""
             is_judged = job.outcome == "gate_failed"
+            # The reasons of a check have figures, which stand in the part of its fine-tune.
+            why = f": {everyday(job.reason)}" if job.reason and not is_judged else ""
             yield Event(
                 job.created_at,
                 f"{started}; it made no model{why}",
@@ -398,7 +400,9 @@ def _events(family: Family) -> Iterator[Event]:
 def _model_events(model: ModelVersion) -> Iterator[Event]:
     if model.created_at is not None:
         gate = "" if model.gate is None else gate_mark(model.gate)
-        yield Event(model.created_at, f"{model.ref} joined", _GATE, gate)
+        right = None if model.gate is None else right_of_gate(model.gate)
+        share = "" if right is None else f", right in {right} of the answers"
+        yield Event(model.created_at, f"{model.ref} joined{share}", _GATE, gate)
     if model.on_at is not None:
         yield Event(model.on_at, f"own switch of {model.ref} on", _OWNER)
     if isinstance(model, DiscardedModelVersion):

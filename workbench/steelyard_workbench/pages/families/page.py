@@ -13,7 +13,7 @@ from steelyard.families.wire import Family, FamilyList
 from steelyard_workbench.kit.basics import action_button, stack
 from steelyard_workbench.kit.components.facts import heading
 from steelyard_workbench.kit.components.mark_table import mark_table
-from steelyard_workbench.kit.components.numbers import ago, percent_text
+from steelyard_workbench.kit.components.numbers import ago
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.page import Page
@@ -21,7 +21,6 @@ from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.states import empty, verdict
 from steelyard_workbench.pages.evaluations.page import offered_datasets
 from steelyard_workbench.pages.families.one_family import OneFamily
-from steelyard_workbench.pages.families.result import result_of_gate
 from steelyard_workbench.pages.families.start_form import FamilyForm
 from steelyard_workbench.parts.datasets.names import no_datasets
 from steelyard_workbench.parts.datasets.next_steps import START
@@ -30,6 +29,7 @@ from steelyard_workbench.parts.families.labels import (
     continue_of,
     continue_text,
     move_text,
+    right_of_gate,
     switch_text,
 )
 
@@ -172,8 +172,5 @@ def _serves(family: Family) -> str:
 def _right(family: Family) -> str:
     """Return how often the model that answers is right on rows that it never saw, before and now."""
     gate = None if family.served is None else family.served.gate
-    result = None if gate is None else result_of_gate(gate)
-    if result is None:
-        return ""
-    before, now = percent_text(result.before), percent_text(result.after)
-    return f"{before} → {now} of {result.n_answers:,} answers"
+    right = None if gate is None else right_of_gate(gate)
+    return "" if right is None else f"{right} of {right.n_answers:,} answers"

@@ -14,7 +14,7 @@ from panel.viewable import Viewable
 from steelyard.calibration.intervals import mean_interval
 from steelyard.client import Client
 from steelyard.errors import SteelyardError
-from steelyard.evaluations.gate_wire import Gate, GateGroup, reader_of, unchanged_of, words_of
+from steelyard.evaluations.gate_wire import Gate, reader_of, unchanged_of, words_of
 from steelyard.evaluations.wire import Evaluation, EvaluationRecord, JobRecord
 from steelyard.families.fine_tune_wire import Job
 from steelyard.families.wire import Family, ModelVersion
@@ -26,6 +26,7 @@ from steelyard_workbench.kit.look import CARD_CSS, TABLE_CSS, beam, chip, pill, 
 from steelyard_workbench.kit.theme import Status
 from steelyard_workbench.pages.families.held_out import is_right, right_outcome
 from steelyard_workbench.parts.datasets.questions import as_line, top_of
+from steelyard_workbench.parts.families.labels import right_of_gate, right_of_group
 from steelyard_workbench.parts.families.verdicts import verdict_of
 
 #: Answers that changed and are shown, and the most that are fetched and counted one by one.
@@ -109,24 +110,14 @@ def fetch_result(client: Client, job: Job) -> HeldOutResult | None:
 
 def result_of_gate(gate: Gate) -> HeldOutResult | None:
     """Return a fine-tune's result by its gate alone; ``None`` where that judged no answers."""
-    groups = list(gate.groups.values())
-    judged = [(right, group.decisions) for group in groups if (right := _right_of(group))]
-    n_answers = sum(n for _, n in judged)
-    if not n_answers:
+    right = right_of_gate(gate)
+    if right is None:
         return None
-    before, after = (sum(right[side] * n for right, n in judged) / n_answers for side in (0, 1))
     fixed, broken = (
-        sum(getattr(group.flips, kind) for group in groups) for kind in ("fixed", "broken")
+        sum(getattr(group.flips, kind) for group in gate.groups.values())
+        for kind in ("fixed", "broken")
     )
-    return HeldOutResult(n_answers, before, after, None, None, fixed, broken)
-
-
-def _right_of(group: GateGroup) -> tuple[float, float] | None:
-    """Return how often the old and the new model are right; ``None`` where there is too little."""
-    for sides in (group.accuracy, group.picked_best):
-        if sides is not UNSET and sides.before is not None and sides.after is not None:
-            return sides.before, sides.after
-    return None
+    return HeldOutResult(right.n_answers, right.before, right.after, None, None, fixed, broken)
 
 
 def _some(
@@ -190,7 +181,7 @@ def show_result(family: Family, job: Job, model: object, result: HeldOutResult |
     if gate is not None:
         verdict = verdict_of(gate)
         pills.append(pill(_CHECK[verdict.word], verdict.status))
-        baseline = None if gate.baseline is UNSET else _right_of(gate.baseline)
+        baseline = None if gate.baseline is UNSET else right_of_group(gate.baseline)
         if gate.words is not UNSET:
             title = escape(words_of(gate) or "", quote=True)
             right = percent_text(gate.words.right.after)

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import UNSET, structs
 
-from steelyard.evaluations.gate_wire import Gate
+from steelyard.evaluations.gate_wire import Gate, GateGroup
 from steelyard.evaluations.wire import Evaluation
 from steelyard.families.fine_tune_wire import Job
 from steelyard.families.wire import (
@@ -19,7 +19,7 @@ from steelyard.families.wire import (
     ModelVersion,
     Move,
 )
-from steelyard_workbench.kit.components.numbers import ago, ahead, is_free
+from steelyard_workbench.kit.components.numbers import ago, ahead, is_free, percent_text
 from steelyard_workbench.kit.theme import Status
 from steelyard_workbench.parts.families.verdicts import verdict_of
 
@@ -201,17 +201,41 @@ def line_text(family: Family, choice: FineTuneChoice) -> str:
     model = choice.model
     words = [roles_of(family, model) if model is not None else outcome_of(choice.job)[1]]
     if isinstance(model, ModelVersion) and model.gate is not None:
-        rights = [
-            (group.accuracy.after, group.decisions)
-            for group in model.gate.groups.values()
-            if group.accuracy is not UNSET and group.accuracy.after is not None
-        ]
-        n = sum(decisions for _, decisions in rights)
-        words += (
-            [f"{sum(right * part for right, part in rights) / n * 100:.0f} % right"] if n else []
-        )
+        right = right_of_gate(model.gate)
+        words += [f"{percent_text(right.after)} right"] if right else []
     words += [f"version {choice.job.dataset_version} of its data", ago(choice.job.created_at)]
     return " · ".join(word for word in words if word)
+
+
+@dataclass(frozen=True, slots=True)
+class RightShares:
+    """How often the old and the new model are right, on as many answers for the check."""
+
+    before: float
+    after: float
+    n_answers: int
+
+    def __str__(self) -> str:
+        return f"{percent_text(self.before)} → {percent_text(self.after)}"
+
+
+def right_of_gate(gate: Gate) -> RightShares | None:
+    """Return how often both models of a check are right; ``None`` where it judged no answers."""
+    groups = gate.groups.values()
+    judged = [(right, group.decisions) for group in groups if (right := right_of_group(group))]
+    n = sum(decisions for _, decisions in judged)
+    if not n:
+        return None
+    before, after = (sum(right[side] * part for right, part in judged) / n for side in (0, 1))
+    return RightShares(before, after, n)
+
+
+def right_of_group(group: GateGroup) -> tuple[float, float] | None:
+    """Return how often the old and the new model are right; ``None`` where there is too little."""
+    for sides in (group.accuracy, group.picked_best):
+        if sides is not UNSET and sides.before is not None and sides.after is not None:
+            return sides.before, sides.after
+    return None
 
 
 def line_rows(family: Family) -> list[tuple[str, ...]]:
