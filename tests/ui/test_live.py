@@ -38,3 +38,6 @@ def test_a_decision_shows_up_and_feedback_on_it_counts(server, quiet_page):
     row = quiet_page.locator(".tabulator-row").first
     expect(row.get_by_text("My card was charged twice.")).to_be_in_viewport(ratio=1)
     expect(row.locator(".chip").first).to_be_in_viewport(ratio=1)
+    expect(quiet_page.get_by_label("Model", exact=True)).to_be_hidden()
+    quiet_page.get_by_role("button", name="Filters").click()
+    expect(quiet_page.get_by_label("Model", exact=True)).to_be_visible()

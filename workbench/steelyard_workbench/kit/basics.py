@@ -28,6 +28,20 @@ def stack(*views: Any, **options: Any) -> pn.Column:
     return pn.Column(*views, sizing_mode="stretch_width", **options)
 
 
+def filter_fields(first: Viewable, *others: Viewable, is_open: bool = False) -> pn.FlexBox:
+    """Return the fields of a filter in a row; on a phone the first, and the others after a press."""
+    # Its parts stand in the row itself.
+    rest = pn.FlexBox(*others, gap="8px", styles={"display": "contents"})
+
+    def turn(_: object = None) -> None:
+        rest.css_classes = [] if rest.css_classes else ["closed-on-phone"]
+
+    if not is_open:
+        turn()
+    button = action_button("Filters", turn, css_classes=["only-on-phone"])
+    return pn.FlexBox(first, button, rest, gap="8px")
+
+
 def html_pane(html: str, *stylesheets: str, **options: Any) -> pn.pane.HTML:
     """Return HTML as wide as its place, with style sheets of its own."""
     return pn.pane.HTML(html, stylesheets=list(stylesheets), sizing_mode="stretch_width", **options)

@@ -136,9 +136,11 @@ def token(name: str) -> str:
 #: What a card says to the tables in it: no frame, and nothing left free at their left.
 IN_CARD = {"--card-line": "0", "--card-side": "0"}
 #: Of every part on a phone: as wide as there is room, whatever width it has on a desk, rows wrap, and what
-#: is marked so stands under what one came for.
+#: is marked so stands under what one came for, or is closed until a press.
 ON_PHONE = """
+@media (min-width: 600px) { .only-on-phone { display: none !important; } }
 @media (max-width: 599px) {
+  .closed-on-phone { display: none !important; }
   :host, :host > div { max-width: 100% !important; min-width: 0 !important; }
   :host(.bk-Row), .MuiBox-root { flex-wrap: wrap !important; }
   .below-on-phone { order: 1; }

@@ -20,7 +20,7 @@ from steelyard.datasets.wire import Dataset
 from steelyard.decision_log.wire import DecisionSeries, DecisionSummary
 from steelyard.errors import NotFoundError, SteelyardError
 from steelyard.shadows.wire import ShadowReport
-from steelyard_workbench.kit.basics import Boxed, action_button, stack
+from steelyard_workbench.kit.basics import Boxed, action_button, filter_fields, stack
 from steelyard_workbench.kit.components.copy_text import CopyText
 from steelyard_workbench.kit.components.facts import heading, table
 from steelyard_workbench.kit.components.numbers import measure_text, percent_text
@@ -125,7 +125,7 @@ class LivePage(Page):
             width=440, visible=False, styles={"max-width": "calc(100vw - 20px)"}
         )
         shown = [
-            pn.FlexBox(*fields, gap="8px"),
+            filter_fields(*fields, is_open=self.view != View(window_s=self.view.window_s)),
             self.part(self.figures),
             self.acting,
             self._said,

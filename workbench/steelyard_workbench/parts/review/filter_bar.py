@@ -7,11 +7,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import panel as pn
 import panel_material_ui as pmui
 import param
 
-from steelyard_workbench.kit.basics import Boxed, stack
+from steelyard_workbench.kit.basics import Boxed, filter_fields, stack
 from steelyard_workbench.kit.components.choices import Choice, Choices
 from steelyard_workbench.parts.review.row_filter import SIDES, OnFilter, RowFilter
 
@@ -57,16 +56,11 @@ class FilterBar(Boxed):
         self.chips = Choices([], layout="row", is_small=True)
         self._box = stack(
             # The names of fields stand above their edge.
-            pn.FlexBox(
-                self._words,
-                self.outcome,
-                self._side,
-                length,
-                self._at_least,
-                self._at_most,
-                margin=(8, 0, 0, 0),
+            filter_fields(
+                self._words, self.outcome, self._side, length, self._at_least, self._at_most
             ),
             self.chips,
+            margin=(8, 0, 0, 0),
         )
         self._fill()
 
