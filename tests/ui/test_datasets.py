@@ -75,8 +75,14 @@ def test_contents_of_rows_are_shown_and_not_run(quiet_page, server):
     rows[0]["context"] = image
     rows[0]["decisions"][0]["question"] = f"Who? {image}"
     dataset = server.client.datasets.create(f"tickets {image}", rows)
-    visit(quiet_page, f"page=datasets&dataset={dataset.id}")
-    expect(quiet_page.get_by_role("heading", name=f"tickets {image}")).to_be_visible()
+    visit(quiet_page, "page=datasets")
+    link = quiet_page.get_by_role("link", name=dataset.name)
+    with quiet_page.context.expect_page() as tab:
+        link.click(modifiers=["Control"])
+    expect(tab.value.get_by_role("heading", name=dataset.name)).to_be_visible()
+    tab.value.close()
+    link.click()
+    expect(quiet_page.get_by_role("heading", name=dataset.name)).to_be_visible()
     cell = quiet_page.locator(".tabulator-cell", has_text=image)
     cell.hover()
     expect(cell).to_have_attribute("title", image)

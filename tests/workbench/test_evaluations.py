@@ -195,7 +195,7 @@ class TestList:
         one = server.client.evaluations.get(scored["targets"])
         fields = msgspec.structs.asdict(one)
         running = Evaluation(**{**fields, "status": "running", "completed_rows": 10})
-        line = EvaluationLine(server.client, running, None, lambda _: None, lambda: None)
+        line = EvaluationLine(Session(server.client), running, None, lambda: None)
         assert "10 of 40 rows" in texts(line.__panel__())
         error = EvaluationError(code="context_too_long", message="Row 3 is <long>.")
         line.update(Evaluation(**{**fields, "status": "failed", "error": error}), None)
@@ -212,7 +212,7 @@ class TestList:
     def test_one_is_opened_without_the_filter_of_another(self, server, scored):
         query = query_of(RecordChoice(wrong=True))
         page = opened(server, dataset=scored["dataset"], query=query, view="slices")
-        page.list._open(scored["targets"])
+        page.list.lines[scored["targets"]].opener.press(0)
         assert (page.session.query, page.session.view) == ("", "")
         assert page.opened.browser.chosen == RecordChoice()
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from html import escape
-from urllib.parse import urlencode
 
 from panel.viewable import Viewable
 
 from steelyard.people.wire import AccountRole
 from steelyard_workbench.kit.basics import html_pane
 from steelyard_workbench.kit.components.drawn_dialog import DrawnDialog
+from steelyard_workbench.kit.look import LINK_CSS
 from steelyard_workbench.kit.session import Session
 
 _LINK = "font-size:1rem;line-height:2.4;overflow-wrap:anywhere"
@@ -29,9 +29,10 @@ class AccountDialog(DrawnDialog):
             yield self._line(account, is_here=account.id == who.account_id)
 
     def _line(self, account: AccountRole, *, is_here: bool) -> Viewable:
-        address = escape(f"?{urlencode({'page': self._session.page, 'account': account.id})}")
+        address = escape(self._session.address(self._session.page, account=account.id))
         here = ' aria-current="true"' if is_here else ""
         role = f"{account.role}, open now" if is_here else account.role
         return html_pane(
-            f'<div style="{_LINK}"><a href="{address}"{here}>{escape(account.name)}</a> · {role}</div>'
+            f'<div style="{_LINK}"><a href="{address}"{here}>{escape(account.name)}</a> · {role}</div>',
+            LINK_CSS,
         )

@@ -30,8 +30,13 @@ def with_tokens(css: str) -> str:
     return re.sub(r"var\(--(?!mui-|card-|c\b)", "var(--mui-palette-look-", css)
 
 
+#: Of every link, and of buttons that look like one.
+LINK_CSS = with_tokens("""
+a, button.word { color: var(--accent); font-weight: 500; text-decoration: none; }
+a:hover, button.word:hover { text-decoration: underline; }
+""")
 #: Of every button that is plain HTML: as those of panel-material-ui.
-BUTTON_CSS = with_tokens(f"""
+BUTTON_CSS = LINK_CSS + with_tokens(f"""
 button {{
   font: 600 {TEXT}/1.5 {FONT}; min-height: 36px; padding: 2px 14px; border-radius: 6px; cursor: pointer;
   color: var(--ink); background: var(--surface); border: 1px solid var(--line-strong);
@@ -41,12 +46,14 @@ button:hover {{ background: var(--sunk); }}
 button.filled {{ color: var(--accent-ink); background: var(--accent); border-color: var(--accent); }}
 button.danger {{ color: var(--bad); border-color: currentColor; }}
 button.text, button.word {{ color: var(--accent); background: none; border-color: transparent; }}
-button.word {{ font-weight: 500; border: 0; padding: 2px 0; min-height: 24px; text-align: left; }}
-button.word:hover {{ text-decoration: underline; }}
+a, button.word {{
+  display: inline-block; font: 500 {TEXT}/1.5 {FONT}; border: 0; padding: 2px 0; min-height: 24px;
+  text-align: left; overflow-wrap: anywhere;
+}}
 button:disabled {{
   color: var(--muted); background: transparent; border-color: var(--line); cursor: default;
 }}
-button:focus-visible, summary:focus-visible, [tabindex]:focus-visible {{
+a:focus-visible, button:focus-visible, summary:focus-visible, [tabindex]:focus-visible {{
   outline: 3px solid {FOCUS}; outline-offset: 2px;
 }}
 """)

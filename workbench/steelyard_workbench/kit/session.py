@@ -130,6 +130,13 @@ class Session(param.Parameterized):
         """
         self.param.update(page=page, query=query, view=view, row=row, **values)
 
+    def address(self, page: str, **values: Any) -> str:
+        """Return the address of a page with something chosen on it, for links; the account stays."""
+        chosen = {"page": page, "account": self.account, **values}
+        return "?" + urlencode(
+            {name: self.param[name].serialize(value) for name, value in chosen.items() if value}
+        )
+
 
 #: The fields of a page's address, so that a view can be sent to another person.
 IN_ADDRESS = tuple(

@@ -6,7 +6,7 @@ export function render({ model }) {
     made.textContent = text;
     to.append(made);
   };
-  const buttons = () => [...box.querySelectorAll("button")];
+  const buttons = () => [...box.querySelectorAll("a, button")];
   const draw = () => {
     const focused = buttons().indexOf(box.getRootNode().activeElement);
     box.replaceChildren();
@@ -27,18 +27,17 @@ export function render({ model }) {
         one.lastChild.className = "pill";
       }
       if (line.label) {
-        const button = document.createElement("button");
-        button.type = "button";
+        const isOff = model.disabled || line.is_off;
+        const press = () => model.send_msg({ press: place });
+        const button = linkOrButton(line.label, isOff ? "" : line.link, press);
         button.className = line.look;
-        button.textContent = line.label;
         if (line.colour) {
           const swatch = document.createElement("i");
           swatch.style.backgroundColor = line.colour;
           button.prepend(swatch);
         }
         if (line.hint) button.title = line.hint;
-        button.disabled = model.disabled || line.is_off;
-        button.addEventListener("click", () => model.send_msg({ press: place }));
+        button.disabled = isOff;
         one.append(button);
       }
       if (isBelow) add(one, "p", line.text);

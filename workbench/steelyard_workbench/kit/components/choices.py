@@ -16,6 +16,8 @@ from panel.custom import JSComponent
 from steelyard_workbench.kit.look import BUTTON_CSS, CELL_CSS, with_tokens
 from steelyard_workbench.kit.theme import FONT, HEADING, READING_WIDTH, SMALL, TEXT
 
+#: JavaScript for the ``_esm`` of a component: ``linkOrButton(text, address, open)`` makes either.
+LINK_OR_BUTTON = Path(__file__).with_name("link_or_button.js").read_text(encoding="utf-8")
 _STYLE = (
     BUTTON_CSS
     + CELL_CSS
@@ -71,6 +73,8 @@ class Choice:
     pill: str = ""
     #: Of the group that a press selects, before the label.
     colour: str = ""
+    #: The address of the page that it opens: it is a link then.
+    link: str = ""
     #: Of a step.
     state: Literal["", "done", "now", "later"] = ""
 
@@ -88,7 +92,7 @@ class Choices(JSComponent):
     is_small = param.Boolean(default=False)
     disabled = param.Boolean(default=False)
 
-    _esm = Path(__file__).with_suffix(".js")
+    _esm = LINK_OR_BUTTON + Path(__file__).with_suffix(".js").read_text(encoding="utf-8")
     _stylesheets = [_STYLE]  # noqa: RUF012  Panel reads it from the class
 
     def __init__(self, choices: Sequence[Choice], **options: Any) -> None:

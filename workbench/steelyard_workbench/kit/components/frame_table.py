@@ -24,7 +24,7 @@ import polars as pl
 
 from steelyard_workbench.kit.basics import Boxed, stack
 from steelyard_workbench.kit.components.unseen import Unseen
-from steelyard_workbench.kit.look import CELL_CSS, with_tokens
+from steelyard_workbench.kit.look import CELL_CSS, LINK_CSS, with_tokens
 from steelyard_workbench.kit.problems import not_loaded
 from steelyard_workbench.kit.scheduling import until_shown
 from steelyard_workbench.kit.tasks import Task
@@ -126,7 +126,10 @@ CHIPS: pl.DataType = pl.List(
 )
 #: Pixels that the widest column keeps, where it was given as many, however narrow the table is.
 _LEAST_WIDTH = 180
-_CELL_CSS = CELL_CSS + with_tokens("""
+_CELL_CSS = (
+    CELL_CSS
+    + LINK_CSS
+    + with_tokens("""
 .two-lines {
   display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 2;
   overflow: hidden; white-space: normal; overflow-wrap: anywhere;
@@ -158,6 +161,7 @@ _CELL_CSS = CELL_CSS + with_tokens("""
   .tabulator .tabulator-row:has(.tabulator-cell:not([tabulator-field])) { padding-right: 44px; }
 }
 """)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +230,8 @@ class FrameTable(Boxed):
     widest alone is wider where there is room, and narrower where there is little. ``on_open`` and
     ``on_note`` are called with the row (a dict) that was clicked or on which a key was pressed. Of
     ``wrapped`` columns texts stand on up to two lines; those of ``chips`` have lists of texts, or of
-    mappings of ``text``, ``colour`` and ``title``.
+    mappings of ``text``, ``colour`` and ``title``. With ``address``, which is called with a row too,
+    the first column is a link to the page that opens.
     """
 
     selected = param.Parameter(default=(), doc="Ids of the selected rows, a tuple.")
@@ -247,6 +252,7 @@ class FrameTable(Boxed):
         wrapped: Sequence[str] = (),
         chips: Sequence[str] = (),
         markup: Sequence[str] = (),
+        address: Callable[[dict[str, Any]], str] | None = None,
     ) -> None:
         self._fetch = fetch
         self._id = id_column
@@ -255,7 +261,8 @@ class FrameTable(Boxed):
         self._page_size = page_size
         self._drawn: dict[str, Callable[[Any], str]] = dict.fromkeys(wrapped, _draw_wrapped)
         self._drawn |= dict.fromkeys(chips, _draw_chips) | dict.fromkeys(markup, str)
-        self._on_open, self._on_note = on_open, on_note
+        self._on_open, self._on_note, self._address = on_open, on_note, address
+        linked = () if address is None else list(self._titles)[:1]
         self._is_filling = False
         self._rows = pl.DataFrame()
         #: Rows by the text of their id; of the page before too: visible rows may be overtaken
@@ -267,7 +274,7 @@ class FrameTable(Boxed):
             self._titles,
             {name: width for name, (_, width) in columns.items()},
             mark=mark,
-            formatters=dict.fromkeys(self._drawn, "html"),
+            formatters=dict.fromkeys([*self._drawn, *linked], "html"),
             selectable="checkbox" if selectable else False,
             sortable={name: name in self._sortable for name in self._titles},
         )
@@ -390,6 +397,12 @@ class FrameTable(Boxed):
         visible_rows = page.rows.select(list(self._titles)).to_pandas()
         for name, draw in self._drawn.items():
             visible_rows[name] = [draw(value) for value in page.rows[name].to_list()]
+        if self._address is not None:
+            lead = next(iter(self._titles))
+            visible_rows[lead] = [
+                f'<a href="{html.escape(self._address(row))}">{html.escape(row[lead])}</a>'
+                for row in page.rows.iter_rows(named=True)
+            ]
         visible_rows.index = pd.Index([str(id_) for id_ in ids], name=_ID_FIELD)
         # Assigning answers with events of its own; they are not the person's.
         self._is_filling = True

@@ -30,17 +30,16 @@ export function render({ model }) {
           return;
         }
         made.scope = "row";
-        const button = document.createElement("button");
-        button.type = "button";
-        button.textContent = text;
-        button.title = model.opens;
-        button.disabled = model.disabled;
-        button.addEventListener("click", () => model.send_msg({ open: row }));
-        made.append(button);
+        const open = () => model.send_msg({ open: row });
+        const opener = linkOrButton(text, model.disabled ? "" : model.links[row], open);
+        opener.className = "word";
+        opener.title = model.opens;
+        opener.disabled = model.disabled;
+        made.append(opener);
       });
     });
   };
-  for (const name of ["columns", "rows", "numbers", "label", "disabled"]) model.on(name, draw);
+  for (const name of ["columns", "rows", "links", "numbers", "label", "disabled"]) model.on(name, draw);
   draw();
   return table;
 }

@@ -11,34 +11,27 @@ import param
 from panel.custom import JSComponent
 from panel.viewable import Viewable
 
-from steelyard_workbench.kit.look import BUTTON_CSS, TABLE_CSS, with_tokens
+from steelyard_workbench.kit.components.choices import LINK_OR_BUTTON
+from steelyard_workbench.kit.look import BUTTON_CSS, TABLE_CSS
 from steelyard_workbench.kit.terms import term_of
 
-_STYLE = (
-    BUTTON_CSS
-    + TABLE_CSS
-    + with_tokens("""
-button {
-  vertical-align: top; /* the cells beside it stand at its first line */
-  font-weight: 500; color: var(--accent); background: none; border: 0; padding: 2px 0; min-height: 24px;
-  text-align: left;
-}
-""")
-)
+# The cells beside a button stand at its first line.
+_STYLE = BUTTON_CSS + TABLE_CSS + "button.word { vertical-align: top; }"
 
 
 class MarkTable(JSComponent):
-    """A table whose first column has a button in each line."""
+    """A table whose first column has a button in each line, or a link where ``links`` has addresses."""
 
     columns = param.List(default=[])
     rows = param.List(default=[])
+    links = param.List(default=[])
     numbers = param.List(default=[])
     terms = param.List(default=[])
     label = param.String(default="")
     opens = param.String(default="")
     disabled = param.Boolean(default=False)
 
-    _esm = Path(__file__).with_suffix(".js")
+    _esm = LINK_OR_BUTTON + Path(__file__).with_suffix(".js").read_text(encoding="utf-8")
     _stylesheets = [_STYLE]  # noqa: RUF012  Panel reads it from the class
 
     def __init__(self, open_: Callable[[int], None], **options: Any) -> None:
@@ -62,13 +55,15 @@ def mark_table(
     open_: Callable[[int], None],
     numbers: Sequence[int] = (),
     opens: str = "Show the rows behind it",
+    links: Sequence[str] = (),
 ) -> MarkTable:
-    """Return the marks of a chart as a table whose lines open the same rows."""
+    """Return a table whose lines open something: at the addresses ``links`` where it is a page."""
     return MarkTable(
         open_,
         columns=list(columns),
         terms=[term_of(name) for name in columns],
         rows=[list(row) for row in rows],
+        links=list(links),
         label=label,
         numbers=list(numbers),
         opens=opens,

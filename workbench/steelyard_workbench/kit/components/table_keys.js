@@ -38,7 +38,7 @@ export function render({ model }) {
     at = Math.max(0, Math.min(at, shown.length - 1));
     shown.forEach((row, place) => {
       row.tabIndex = place === at ? 0 : -1;
-      for (const box of row.querySelectorAll("input[type=checkbox]")) box.tabIndex = -1;
+      for (const part of row.querySelectorAll("a, input[type=checkbox]")) part.tabIndex = -1;
       const isOpen = model.current !== "" && idOf(row) === model.current;
       if (isOpen) row.setAttribute("aria-current", "true");
       else row.removeAttribute("aria-current");
@@ -142,6 +142,10 @@ export function render({ model }) {
       return;
     }
     const row = path[0].closest(".tabulator-row[role=row]");
+    if (path[0].closest("a")) {
+      if (event.ctrlKey || event.metaKey || event.shiftKey) return;  // a tab of its own
+      event.preventDefault();
+    }
     if (row && path[0].closest(".tabulator-cell[tabulator-field]")) act.Enter(row);
   };
 

@@ -152,6 +152,7 @@ class DatasetsPage(Page):
             columns=_COLUMNS,
             sortable=("name", "rows", "training", "evaluation", "version"),
             on_open=lambda row: self._choose_dataset(row["id"]),
+            address=lambda row: self.session.address("datasets", dataset=row["id"]),
         )
         # One that could not be loaded is tried again by the table itself.
         pn.bind(self._offer, self.list.param.total, watch=True)

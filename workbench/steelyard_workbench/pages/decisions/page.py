@@ -100,7 +100,7 @@ class DecisionsPage(OnePartPage):
             fetch = partial(list_decisions, self.client)
             self.shown = Loaded("The decisions", fetch, self._show_list)
             new = Choices([Choice("New decision", self._new, look="filled")], layout="row")
-            cards = StartCards(self.client, self._open, self.visit)
+            cards = StartCards(self.session, self.visit)
             if self.session.view == NEW:
                 self._new(self.session.wording)
             return [new, self.work, self.part(self.shown), cards]
@@ -144,15 +144,11 @@ class DecisionsPage(OnePartPage):
         if self.shown is not None:
             await self.shown.refresh(quietly=True)
 
-    def _open(self, name: str) -> None:
-        self.session.open("decisions", named=name)
-
     def _show_list(self, listed: NamedListing) -> Viewable:
-        shown = [show_decisions(listed, self._open)] if listed.decisions else [empty(_NONE)]
+        shown = [show_decisions(listed, self.session)] if listed.decisions else [empty(_NONE)]
         if listed.archived:
-            archived = show_decisions(
-                NamedListing(listed.archived, {}), self._open, label="Archived"
-            )
+            listing = NamedListing(listed.archived, {})
+            archived = show_decisions(listing, self.session, label="Archived")
             shown += [heading("Archived"), archived]
         return stack(*shown)
 
@@ -164,7 +160,7 @@ class DecisionsPage(OnePartPage):
             if dataset:
                 change = self.client.named_decisions.change
                 await asyncio.to_thread(change, name, dataset_id=dataset)
-            self._open(name)
+            self.session.open("decisions", named=name)
 
         self._write("", None, open_, None, content)
         self.form.new_name.value = (wording or {}).get("name", "")

@@ -113,7 +113,7 @@ class EvaluationsPage(OnePartPage):
         if known[chosen].split.evaluation == 0:
             text = "This dataset has no rows for the check, so nothing can be scored on it."
             return stack(select, empty(text))
-        self.list = EvaluationList(self.client, chosen, self._open_evaluation, self.visit)
+        self.list = EvaluationList(self.session, chosen, self.visit)
         self.form = EvaluationForm(self.client, chosen, self.list.part.refresh)
         self.over_time = RunsOverTime(self.client, chosen, self._open_evaluation)
         parts: list[Loaded[Any]] = [self.form.part, self.list.part, self.over_time.part]
@@ -152,7 +152,7 @@ class EvaluationsPage(OnePartPage):
 
     async def _show_opened(self, opened: Scored | Evaluation) -> Viewable:
         if isinstance(opened, Evaluation):
-            line = EvaluationLine(self.client, opened, None, lambda _: None, self.parts[0].refresh)
+            line = EvaluationLine(self.session, opened, None, self.parts[0].refresh)
             self.waiting = line if opened.status not in ENDED else None
             text = (
                 "Figures are here once it has succeeded."

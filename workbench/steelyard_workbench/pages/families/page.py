@@ -143,6 +143,7 @@ class FamiliesPage(Page):
             label="Model lines",
             open_=lambda place: choose(family=families[place].id, job=""),
             opens="Open it",
+            links=[self.session.address("families", family=family.id) for family in families],
         )
         waiting = [
             verdict("unsure", f"{family.id} waits to move.", move_text(family.move))

@@ -145,14 +145,10 @@ class HomePage(Page):
 
     def _show_decisions(self, listed: NamedListing) -> Viewable:
         """Show the named decisions; where there is none, how to start with one."""
-
-        def open_(name: str) -> None:
-            self.session.open("decisions", named=name)
-
         if not listed.decisions:
-            return StartCards(self.client, open_, self.visit).__panel__()
-        go = action_button(START, lambda _: open_(""), size="small")
-        return stack(heading("Decisions"), show_decisions(listed, open_), go)
+            return StartCards(self.session, self.visit).__panel__()
+        go = action_button(START, lambda _: self.session.open("decisions", named=""), size="small")
+        return stack(heading("Decisions"), show_decisions(listed, self.session), go)
 
     def _show_beginning(self, beginning: Beginning | None) -> Viewable:
         if beginning is None:
@@ -193,11 +189,12 @@ class HomePage(Page):
     def _show_datasets(self, datasets: Sequence[Dataset]) -> Viewable:
         go = Choice("Import a file", self._opener("datasets", dataset=""), look="filled")
         listed = [
-            Choice(
+            self._link(
                 dataset.name,
-                self._opener("datasets", dataset=dataset.id, version=0),
-                text=f"{dataset.rows:,} rows, version {dataset.version}, "
-                f"made {ago(dataset.created_at)}",
+                f"{dataset.rows:,} rows, version {dataset.version}, made {ago(dataset.created_at)}",
+                "datasets",
+                dataset=dataset.id,
+                version=0,
             )
             for dataset in datasets
         ]
@@ -207,13 +204,13 @@ class HomePage(Page):
         go = self._opener("evaluations", evaluation="")
         none = Choice("Go to Evaluations", go, text="No evaluations yet.", look="outlined")
         listed = [
-            Choice(
+            self._link(
                 str(evaluation.named or evaluation.model_label),
-                self._opener(
-                    "evaluations", evaluation=evaluation.id, dataset=evaluation.dataset_id
-                ),
-                text=f"{evaluation.status}, {evaluation.evaluation_rows:,} rows, "
+                f"{evaluation.status}, {evaluation.evaluation_rows:,} rows, "
                 f"{ago(evaluation.created_at)}",
+                "evaluations",
+                evaluation=evaluation.id,
+                dataset=evaluation.dataset_id,
             )
             for evaluation in evaluations[:MOST_RECENT]
         ]
@@ -233,12 +230,17 @@ class HomePage(Page):
                 f"{family.id} serves {family.served.ref}" if family.served else "not served"
             )
             label = family.latest.ref if family.latest else family.id
-            choices.append(Choice(label, self._opener("families", family=family.id), text=text))
+            choices.append(self._link(label, text, "families", family=family.id))
         return Choices(choices, title="Models")
 
     def _opener(self, page: str, **chosen: Any) -> Callable[[], None]:
         """Return a function that opens a page."""
         return partial(self.session.open, page, **chosen)
+
+    def _link(self, label: str, text: str, page: str, **chosen: Any) -> Choice:
+        """Return a link to a page, with a text below."""
+        link = self.session.address(page, **chosen)
+        return Choice(label, self._opener(page, **chosen), text=text, link=link)
 
 
 @dataclass(frozen=True, slots=True)

@@ -223,6 +223,7 @@ class JobsPage(Page):
             label="Ended jobs",
             open_=lambda place: self._open(ended[place]),
             opens="Open it",
+            links=[self._address(work) for work in ended],
         )
 
     def _track(self, listed: Iterable[JobSummary]) -> None:
@@ -244,6 +245,11 @@ class JobsPage(Page):
             self.session.open(**_PAGES[work.kind](work))
         else:
             self.session.job = work.id
+
+    def _address(self, work: JobSummary) -> str:
+        page_of = _PAGES.get(work.kind)
+        place = {"page": self.slug, "job": work.id} if page_of is None else page_of(work)
+        return self.session.address(**place)
 
     def _cancel_clicked(self, work: JobSummary) -> None:
         schedule(lambda: self.ask_cancel(work))

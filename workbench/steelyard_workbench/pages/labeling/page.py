@@ -102,6 +102,7 @@ class LabelingPage(OnePartPage):
             label="Labeling jobs",
             open_=lambda place: self.session.param.update(labeling=jobs[place].id),
             opens="Open it",
+            links=[self.session.address("labeling", labeling=job.id) for job in jobs],
         )
 
     def _fetch_opened(self) -> _Opened:

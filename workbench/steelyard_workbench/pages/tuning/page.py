@@ -114,6 +114,7 @@ class TuningPage(OnePartPage):
             label="Prompt-tuning jobs",
             open_=lambda place: self.session.param.update(tuning=jobs[place].id),
             opens="Open it",
+            links=[self.session.address("tuning", tuning=job.id) for job in jobs],
         )
 
     def _fetch_opened(self) -> tuple[PromptTuningJob, str]:

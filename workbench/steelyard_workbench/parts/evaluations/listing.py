@@ -29,6 +29,7 @@ from steelyard_workbench.kit.components.progress_bar import ProgressBar
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.look import CARD_CSS, level
 from steelyard_workbench.kit.problems import Problem, problem_of
+from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.states import empty, failed, verdict
 from steelyard_workbench.kit.tasks import Scope, Task, Write
 from steelyard_workbench.kit.theme import Status
@@ -67,19 +68,12 @@ class EvaluationListing:
 
 
 class EvaluationList(Boxed):
-    """The evaluations of a dataset; ``open_`` is called with the id of the one to open."""
+    """The evaluations of a dataset."""
 
-    def __init__(
-        self,
-        client: Client,
-        dataset_id: str,
-        open_: Callable[[str], None],
-        scope: Scope | None = None,
-    ) -> None:
+    def __init__(self, session: Session, dataset_id: str, scope: Scope) -> None:
         super().__init__()
-        self.client = client
+        self._session, self.client = session, session.client
         self._dataset_id = dataset_id
-        self._open = open_
         self._n_wanted = _STEP
         self._measured: dict[str, Leading] = {}
         self.lines: dict[str, EvaluationLine] = {}
@@ -129,10 +123,9 @@ class EvaluationList(Boxed):
             )
         self.lines = {
             evaluation.id: EvaluationLine(
-                self.client,
+                self._session,
                 evaluation,
                 listed.measured.get(evaluation.id),
-                self._open,
                 self.part.refresh,
             )
             for evaluation in listed.evaluations
@@ -152,23 +145,20 @@ class EvaluationLine(Boxed):
 
     def __init__(
         self,
-        client: Client,
+        session: Session,
         evaluation: Evaluation,
         measured: Leading,
-        open_: Callable[[str], None],
         refresh: Callable[..., Any],
     ) -> None:
         super().__init__()
-        self.client = client
         self._refresh = refresh
         self.evaluation = evaluation
-        label = f"{evaluation.model_label}, version {evaluation.dataset_version}"
-        self._name = Choices(
-            [Choice(label, lambda: open_(evaluation.id))],
-            width=300,
-            sizing_mode="fixed",
-            align="center",
+        name = Choice(
+            f"{evaluation.model_label}, version {evaluation.dataset_version}",
+            lambda: session.param.update(evaluation=evaluation.id, query="", view=""),
+            link=session.address("evaluations", evaluation=evaluation.id),
         )
+        self.opener = Choices([name], width=300, sizing_mode="fixed", align="center")
         self._bar = ProgressBar(
             label="Progress of the evaluation",
             value=0,
@@ -177,7 +167,7 @@ class EvaluationLine(Boxed):
         )
         self._text = html_pane("", CARD_CSS, styles={"flex": "1 1 240px"}, margin=(5, 24, 5, 10))
         self._problem = stack()
-        calls = client.evaluations
+        calls = session.client.evaluations
         self.cancel = Write(lambda: self._act(calls.cancel), "Not cancelled:", self._problem)
         self.retry = Write(lambda: self._act(calls.retry), "Not retried:", self._problem)
         self._cancel = action_button("Cancel", self.cancel.on_event, size="small")
@@ -194,7 +184,7 @@ class EvaluationLine(Boxed):
         is_at_work = evaluation.status not in ENDED
         total = max(1, evaluation.evaluation_rows)
         self._bar.value = round(100 * evaluation.completed_rows / total)
-        row = [self._name, self._text]
+        row = [self.opener, self._text]
         row += [self._bar, self._cancel] if is_at_work else []
         row += [self._retry] if evaluation.status in ("failed", "cancelled") else []
         if row != self._row.objects:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -13,6 +13,7 @@ from steelyard.decision_log.wire import DecisionSummary
 from steelyard.named.wire import NamedDecision
 from steelyard_workbench.kit.components.mark_table import mark_table
 from steelyard_workbench.kit.components.numbers import share_text
+from steelyard_workbench.kit.session import Session
 from steelyard_workbench.parts.named.looking import last_days
 
 #: Archived decisions that are listed.
@@ -36,7 +37,7 @@ def list_decisions(client: Client) -> NamedListing:
 
 
 def show_decisions(
-    listed: NamedListing, open_: Callable[[str], None], label: str = "Named decisions"
+    listed: NamedListing, session: Session, label: str = "Named decisions"
 ) -> Viewable:
     """Show named decisions as a table whose lines open them."""
     decisions, days = listed.decisions, listed.days
@@ -55,6 +56,7 @@ def show_decisions(
         ("decision", "for", "versions in use", "answers today", "right", "owner"),
         rows,
         label=label,
-        open_=lambda place: open_(decisions[place].name),
+        open_=lambda place: session.open("decisions", named=decisions[place].name),
         opens="Open the decision",
+        links=[session.address("decisions", named=each.name) for each in decisions],
     )

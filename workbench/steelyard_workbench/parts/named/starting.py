@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from itertools import chain, count
 from typing import Any
 
-from steelyard.client import Client
 from steelyard.named.templates import SHIPPED, Template, list_templates
 from steelyard_workbench.kit.basics import Boxed, stack
 from steelyard_workbench.kit.components.choices import Choice, Choices
 from steelyard_workbench.kit.components.numbers import percent_text
+from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.tasks import Scope, Write
 from steelyard_workbench.parts.datasets.questions import questions_of
 
@@ -22,10 +22,8 @@ _MOST_CHARACTERS = 90
 class StartCards(Boxed):
     """Shows the templates; one press makes the decision and opens it."""
 
-    def __init__(
-        self, client: Client, open_: Callable[[str], None], scope: Scope | None = None
-    ) -> None:
-        self._client, self._open, self._scope = client, open_, scope or Scope()
+    def __init__(self, session: Session, scope: Scope) -> None:
+        self._session, self._scope = session, scope
         self._template = list_templates()[0]
         self._problem = stack()
         super().__init__()
@@ -53,11 +51,12 @@ class StartCards(Boxed):
         template = self._template
 
         def make() -> str:
-            listed = (self._client.named_decisions.list(archived=old) for old in (False, True))
+            named = self._session.client.named_decisions
+            listed = (named.list(archived=old) for old in (False, True))
             taken = {each.name for each in chain.from_iterable(listed)}
             names = chain([template.name], (f"{template.name}_{n}" for n in count(2)))
             name = next(name for name in names if name not in taken)
-            self._client.named_decisions.create(
+            named.create(
                 name,
                 **template.content,
                 description=template.description,
@@ -67,7 +66,7 @@ class StartCards(Boxed):
 
         name = await asyncio.to_thread(make)
         if not self._scope.say_if_ended(f"{name} is made."):
-            self._open(name)
+            self._session.open("decisions", named=name)
 
 
 def describe(template: Template) -> tuple[str, str, str]:
