@@ -27,6 +27,7 @@ _PIECE = 500
 _PLACES = 60
 #: Pages whose query chooses rows of a dataset.
 _PAGES_OF_ROWS = ("datasets", "review")
+_SCHEMA = {"row": pl.Int64, "context": pl.String, "decisions": pl.String, "labels": pl.String}
 
 
 class Workbench:
@@ -214,9 +215,6 @@ class Workbench:
             f'<iframe src="{escape(self.address, quote=True)}" title="Steelyard workbench" '
             f'style="width:100%;height:{self._height}px;border:1px solid #8888"></iframe>'
         )
-
-
-_SCHEMA = {"row": pl.Int64, "context": pl.String, "decisions": pl.String, "labels": pl.String}
 
 
 def _row(number: int, row: Any) -> dict[str, Any]:

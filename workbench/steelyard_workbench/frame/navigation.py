@@ -15,6 +15,28 @@ from steelyard_workbench.kit.page import Page
 from steelyard_workbench.kit.session import Session, role_of
 from steelyard_workbench.kit.states import empty
 
+#: By slug the shape of a page's ``skeleton``, where it is other than fields above a table.
+_SHAPES = {
+    "home": "134 24 64 210*4 210*4",
+    "playground": "420*2",
+    "decisions": "36 84 200*4 200*4",
+    "live": "36*4 82*4 128 420",
+    "map": "36*3 520",
+    "models": "200 190*4",
+    "evaluations": "36*3 58 58 300",
+    "compare": "36*3 176 220",
+    "frontier": "36*3 380",
+}
+_TABLE = "36*3 44 44 44 44 44 44"
+#: The page of the signed-in user, also without an account.
+ACCOUNT = "account"
+#: The page that is both the list of datasets and the rows of one.
+DATASETS = "datasets"
+_WORKERS: frozenset[Role] = frozenset(("owner", "developer"))
+_REVIEWERS: frozenset[Role] = _WORKERS | {"reviewer"}
+_PAYERS: frozenset[Role] = _WORKERS | {"billing"}
+_EVERYBODY: frozenset[Role] = frozenset(ROLES)
+
 
 @dataclass(frozen=True, slots=True)
 class MenuSection:
@@ -34,21 +56,6 @@ SECTIONS: tuple[MenuSection, ...] = (
     MenuSection("watch", "Watch", "monitor_heart"),
     MenuSection("settings", "Settings", "settings"),
 )
-
-
-#: By slug the shape of a page's ``skeleton``, where it is other than fields above a table.
-_SHAPES = {
-    "home": "134 24 64 210*4 210*4",
-    "playground": "420*2",
-    "decisions": "36 84 200*4 200*4",
-    "live": "36*4 82*4 128 420",
-    "map": "36*3 520",
-    "models": "200 190*4",
-    "evaluations": "36*3 58 58 300",
-    "compare": "36*3 176 220",
-    "frontier": "36*3 380",
-}
-_TABLE = "36*3 44 44 44 44 44 44"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,15 +85,6 @@ class PageEntry:
             return who.user.is_operator
         return role_of(who) in self.roles or self.slug == ACCOUNT
 
-
-#: The page of the signed-in user, also without an account.
-ACCOUNT = "account"
-#: The page that is both the list of datasets and the rows of one.
-DATASETS = "datasets"
-_WORKERS: frozenset[Role] = frozenset(("owner", "developer"))
-_REVIEWERS: frozenset[Role] = _WORKERS | {"reviewer"}
-_PAYERS: frozenset[Role] = _WORKERS | {"billing"}
-_EVERYBODY: frozenset[Role] = frozenset(ROLES)
 
 #: The one table of pages, sections and roles.
 ENTRIES: tuple[PageEntry, ...] = (

@@ -52,6 +52,12 @@ _MOST_APPS = 15
 _MOST_UNUSED, _COMES_MS, _LOOK_MS = 15, 5000, 1000
 #: Seconds that a workbench has to end, to draw its first page, and to begin to listen.
 _END_S, _DRAW_S, _START_S = 5.0, 30.0, 60.0
+_MISDIRECTED = 421
+#: What Tornado calls no handler for.
+_NO_METHOD = "MISDIRECTED"
+_SCHEMES = ("http://", "https://")
+#: Who may show a page in a frame: itself, and notebooks on this machine.
+_FRAMES = "'self' http://localhost:* http://127.0.0.1:* vscode-webview:"
 
 
 def make_app(visitors: Visitors, *, opened: Callable[[App], None] | None = None) -> Any:
@@ -238,14 +244,6 @@ def _options(host: str, port: int, hosts: str, visitors: Visitors) -> dict[str, 
         "title": "Steelyard",
         "verbose": False,
     }
-
-
-_MISDIRECTED = 421
-#: What Tornado calls no handler for.
-_NO_METHOD = "MISDIRECTED"
-_SCHEMES = ("http://", "https://")
-#: Who may show a page in a frame: itself, and notebooks on this machine.
-_FRAMES = "'self' http://localhost:* http://127.0.0.1:* vscode-webview:"
 
 
 def server_options(host: str, port: int, names: frozenset[str]) -> dict[str, Any]:

@@ -6,6 +6,19 @@ from dataclasses import dataclass
 from typing import Literal
 
 Where = Literal["everywhere", "rows", "review", "table", "go", "found"]
+_SHOWN = {" ": "space", "ArrowDown": "down", "ArrowUp": "up"}
+#: What the places are called in the table of keys, in its order.
+PLACES: dict[Where, str] = {
+    "everywhere": "On every page",
+    "rows": "On pages with rows; there arrows scroll, but in a review",
+    "table": "On the row of a table, once Tab went into it",
+    "review": "In a review",
+    "go": "To another page",
+    "found": "Find anything",
+}
+#: Pages that go from row to row; on the others those keys stay the browser's.
+_WITH_ROWS = frozenset({"datasets", "versions", "evaluations", "compare", "families", "live"})
+_REVIEW = "review"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +43,6 @@ class Key:
         """All of them, as a table of keys has them."""
         is_digit = self.action == "choose"
         return "0 to 9" if is_digit else " or ".join(map(shown_key, self.keys))
-
-
-_SHOWN = {" ": "space", "ArrowDown": "down", "ArrowUp": "up"}
 
 
 def shown_key(key: str) -> str:
@@ -83,19 +93,7 @@ KEYS: tuple[Key, ...] = (
     Key("go settings", ("g s",), "Go to Settings", "go"),
 )
 
-#: What the places are called in the table of keys, in its order.
-PLACES: dict[Where, str] = {
-    "everywhere": "On every page",
-    "rows": "On pages with rows; there arrows scroll, but in a review",
-    "table": "On the row of a table, once Tab went into it",
-    "review": "In a review",
-    "go": "To another page",
-    "found": "Find anything",
-}
 
-#: Pages that go from row to row; on the others those keys stay the browser's.
-_WITH_ROWS = frozenset({"datasets", "versions", "evaluations", "compare", "families", "live"})
-_REVIEW = "review"
 _ACTIONS = {
     key: (entry.action, n)
     for entry in KEYS

@@ -11,6 +11,14 @@ from steelyard.errors import SteelyardError
 from steelyard_workbench.kit.terms import everyday
 
 _log = logging.getLogger(__name__)
+#: A call as messages name it, and where one is only looked up by it.
+_CALL = re.compile(r"\b(?:GET|POST|PUT|PATCH|DELETE) /v1/[\w/{}-]+")
+_SEE_CALL = re.compile(rf"[;,:] see {_CALL.pattern}")
+#: Details of a refusal that are shown; the rest is counted.
+_SHOWN_DETAILS = 100
+_FORBIDDEN = frozenset(
+    {"key_scope", "invalid_api_key", "missing_api_key", "role_forbidden", "console_only"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,16 +32,6 @@ class Problem:
     details: tuple[str, ...] = ()
     is_forbidden: bool = False
     is_lost: bool = False
-
-
-#: A call as messages name it, and where one is only looked up by it.
-_CALL = re.compile(r"\b(?:GET|POST|PUT|PATCH|DELETE) /v1/[\w/{}-]+")
-_SEE_CALL = re.compile(rf"[;,:] see {_CALL.pattern}")
-#: Details of a refusal that are shown; the rest is counted.
-_SHOWN_DETAILS = 100
-_FORBIDDEN = frozenset(
-    {"key_scope", "invalid_api_key", "missing_api_key", "role_forbidden", "console_only"}
-)
 
 
 def not_loaded(what: str) -> str:

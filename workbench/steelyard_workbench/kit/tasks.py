@@ -31,6 +31,8 @@ from steelyard_workbench.kit.states import failed
 P = ParamSpec("P")
 T = TypeVar("T")
 Work: TypeAlias = Coroutine[Any, Any, T]
+#: How the error of an executor begins that takes no more work, as that of a process at its end.
+_NO_MORE_WORK = "cannot schedule new futures"
 
 
 class Scope:
@@ -207,10 +209,6 @@ class _WhileWanted(Generic[T]):
             if not self._is_wanted() and not isinstance(error, asyncio.CancelledError):
                 self._work.close()
                 return None
-
-
-#: How the error of an executor begins that takes no more work, as that of a process at its end.
-_NO_MORE_WORK = "cannot schedule new futures"
 
 
 class Poller:

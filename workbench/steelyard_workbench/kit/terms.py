@@ -32,17 +32,6 @@ _TERMS = {
     "what changed": "flips: answers that differ between the two",
     "versions in use": "aliases, each with the version that it points to",
 }
-
-
-def term_of(words: str) -> str:
-    """Return the exact term for everyday words; empty where they are exact.
-
-    >>> term_of("Share right"), term_of("version")
-    ('accuracy', '')
-    """
-    return _TERMS.get(words.lower(), "")
-
-
 #: By exact term in sentences of the server the everyday words; what holds another comes before it.
 _EVERYDAY = {
     'the kind "binary" and leave outcomes out': "the kind “yes or no” and leave the answers out",
@@ -77,6 +66,15 @@ _TERM = re.compile(
     r"(?<![\w:@-])(?:{})(?![\w@-])|\"[^\"]*\"|`[^`]*`".format("|".join(map(re.escape, _EVERYDAY))),
     re.IGNORECASE,
 )
+
+
+def term_of(words: str) -> str:
+    """Return the exact term for everyday words; empty where they are exact.
+
+    >>> term_of("Share right"), term_of("version")
+    ('accuracy', '')
+    """
+    return _TERMS.get(words.lower(), "")
 
 
 def everyday(sentence: str) -> str:

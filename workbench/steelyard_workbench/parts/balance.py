@@ -20,6 +20,7 @@ from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.personal import Section
 
 _CENT = Decimal("0.01")
+Job = TypeVar("Job")
 
 
 class Balance(Section):
@@ -86,9 +87,6 @@ def usd(amount: str | Decimal) -> str:
     size, sign = abs(value), "-" if value < 0 else ""
     places = 2 if not size or size >= _CENT else 1 - size.adjusted()
     return f"{sign}${size.quantize(Decimal(1).scaleb(-places), ROUND_DOWN):,f}"
-
-
-Job = TypeVar("Job")
 
 
 class AgreedPrice:

@@ -15,28 +15,6 @@ from panel.custom import JSComponent
 from steelyard_workbench.kit.look import with_tokens
 from steelyard_workbench.kit.theme import FOCUS, FONT, SMALL, TEXT
 
-
-class Bar(TypedDict):
-    """A bar: its name, how long each part of it is, from 0 to 1, and its numbers in words.
-
-    With a colour of its own it has that in the place of those of the series.
-    """
-
-    name: str
-    parts: list[float]
-    text: str
-    colour: NotRequired[str]
-
-
-class BarChart(TypedDict):
-    """A chart: its title, and of each part of a bar the name and the colour; a name may be empty."""
-
-    title: str
-    note: NotRequired[str]
-    series: list[tuple[str, str]]
-    bars: list[Bar]
-
-
 _STYLE = with_tokens(f"""
 :host {{ color: var(--ink); font: {TEXT}/1.43 {FONT}; }}
 .charts {{ display: flex; flex-wrap: wrap; gap: 16px 24px; }}
@@ -72,6 +50,27 @@ i.second {{
   );
 }}
 """)
+
+
+class Bar(TypedDict):
+    """A bar: its name, how long each part of it is, from 0 to 1, and its numbers in words.
+
+    With a colour of its own it has that in the place of those of the series.
+    """
+
+    name: str
+    parts: list[float]
+    text: str
+    colour: NotRequired[str]
+
+
+class BarChart(TypedDict):
+    """A chart: its title, and of each part of a bar the name and the colour; a name may be empty."""
+
+    title: str
+    note: NotRequired[str]
+    series: list[tuple[str, str]]
+    bars: list[Bar]
 
 
 class BarList(JSComponent):

@@ -21,6 +21,11 @@ from steelyard_workbench.kit.states import failed
 
 #: Bytes of a file that a browser is handed: they pass through the memory of this process.
 MOST_BYTES = 256 * 1024 * 1024
+_TITLES: dict[ExportFormat, tuple[str, str]] = {
+    "csv": ("Download CSV", "csv"),
+    "parquet": ("Download Parquet", "parquet"),
+    "hf": ("Download for Hugging Face", "zip"),
+}
 
 
 class Download(Boxed):
@@ -75,13 +80,6 @@ def bounded(save: Callable[[Path, Progress], object], name: str, otherwise: str)
         place = Path(folder) / name
         save(place, check)
         return place.read_bytes()
-
-
-_TITLES: dict[ExportFormat, tuple[str, str]] = {
-    "csv": ("Download CSV", "csv"),
-    "parquet": ("Download Parquet", "parquet"),
-    "hf": ("Download for Hugging Face", "zip"),
-}
 
 
 class ExportButtons(Boxed):

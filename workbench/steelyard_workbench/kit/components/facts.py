@@ -15,6 +15,19 @@ from steelyard_workbench.kit.theme import HEADING, IN_CARD, TEXT, token
 
 #: A word of more characters is broken where its column is narrow; others stay whole.
 _LONGEST_WORD = 24
+_GRID_CSS = """
+.grid { display: grid; grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); gap: 16px; }
+.grid .card { padding: 16px; }
+.grid .note::first-letter { text-transform: uppercase; }
+"""
+FRAME = {
+    **IN_CARD,
+    "border": f"1px solid {token('line')}",
+    "border-radius": "8px",
+    "background": token("surface"),
+    "padding": "14px",
+    "box-sizing": "border-box",
+}
 
 
 def heading(text: str, level: int = 2) -> Viewable:
@@ -88,21 +101,6 @@ def _class(is_number: bool, text: str = "") -> str:
     longest = max(map(len, text.split()), default=0)
     names = [*(["number"] if is_number else []), *(["long"] if longest > _LONGEST_WORD else [])]
     return f' class="{" ".join(names)}"' if names else ""
-
-
-_GRID_CSS = """
-.grid { display: grid; grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); gap: 16px; }
-.grid .card { padding: 16px; }
-.grid .note::first-letter { text-transform: uppercase; }
-"""
-FRAME = {
-    **IN_CARD,
-    "border": f"1px solid {token('line')}",
-    "border-radius": "8px",
-    "background": token("surface"),
-    "padding": "14px",
-    "box-sizing": "border-box",
-}
 
 
 def cards(figures: Sequence[tuple[str, str, str]]) -> Viewable:

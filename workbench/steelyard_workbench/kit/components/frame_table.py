@@ -68,6 +68,50 @@ GRID_CSS = with_tokens(f"""
   outline: 3px solid {FOCUS}; outline-offset: -3px; z-index: 1;
 }}
 """)
+#: Column of the frame behind the table that has the ids, as text; it is not shown.
+_ID_FIELD = "id_of_row"
+#: Type of a column of chips.
+CHIPS: pl.DataType = pl.List(
+    pl.Struct({"text": pl.String, "colour": pl.String, "title": pl.String})
+)
+#: Pixels that the widest column keeps, where it was given as many, however narrow the table is.
+_LEAST_WIDTH = 180
+_CELL_CSS = (
+    CELL_CSS
+    + LINK_CSS
+    + with_tokens("""
+.two-lines {
+  display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 2;
+  overflow: hidden; white-space: normal; overflow-wrap: anywhere;
+}
+.one-decision { min-height: 26px; } .one-decision > .bar { width: 90px; top: 7px; }
+.say { color: var(--accent); font-weight: 500; }
+.chips { display: flex; flex-wrap: wrap; gap: 2px 4px; }
+@media (max-width: 599px) {
+  .tabulator .tabulator-header { height: 1px; clip-path: inset(50%); }
+  .tabulator.tabulator { border: 0; }
+  .tabulator.tabulator, .tabulator :is(.tabulator-tableholder, .tabulator-table) { background: none !important; }
+  .tabulator .tabulator-tableholder .tabulator-table { width: 100% !important; min-width: 100% !important; }
+  .tabulator .tabulator-row {
+    display: flex !important; flex-wrap: wrap; gap: 2px 16px; position: relative;
+    height: auto !important; min-width: 0 !important; width: auto !important;
+    margin: 0 2px 10px; padding: 8px 12px;
+    border: 1px solid var(--line); border-radius: 8px;
+  }
+  .tabulator .tabulator-row .tabulator-cell {
+    display: block; flex: 1 1 40%; width: auto !important; min-width: 0 !important;
+    height: auto !important; min-height: 0 !important; max-height: none !important;
+    padding: 2px 0 !important; border: 0 !important; white-space: normal;
+  }
+  .tabulator .tabulator-row :is(.tabulator-col-resize-handle, .empty) { display: none; }
+  .tabulator .tabulator-row .tabulator-cell :is(div, span) { text-align: left !important; }
+  .tabulator .tabulator-row .tabulator-cell:not([tabulator-field]) {
+    position: absolute !important; top: 8px; right: 12px; left: auto !important; background: none !important;
+  }
+  .tabulator .tabulator-row:has(.tabulator-cell:not([tabulator-field])) { padding-right: 44px; }
+}
+""")
+)
 
 
 class TableKeys(Unseen):
@@ -116,52 +160,6 @@ class TableKeys(Unseen):
 def new_mark() -> str:
     """Return a CSS class that no other table of this process has."""
     return f"keyed-table-{next(_CLASSES)}"
-
-
-#: Column of the frame behind the table that has the ids, as text; it is not shown.
-_ID_FIELD = "id_of_row"
-#: Type of a column of chips.
-CHIPS: pl.DataType = pl.List(
-    pl.Struct({"text": pl.String, "colour": pl.String, "title": pl.String})
-)
-#: Pixels that the widest column keeps, where it was given as many, however narrow the table is.
-_LEAST_WIDTH = 180
-_CELL_CSS = (
-    CELL_CSS
-    + LINK_CSS
-    + with_tokens("""
-.two-lines {
-  display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 2;
-  overflow: hidden; white-space: normal; overflow-wrap: anywhere;
-}
-.one-decision { min-height: 26px; } .one-decision > .bar { width: 90px; top: 7px; }
-.say { color: var(--accent); font-weight: 500; }
-.chips { display: flex; flex-wrap: wrap; gap: 2px 4px; }
-@media (max-width: 599px) {
-  .tabulator .tabulator-header { height: 1px; clip-path: inset(50%); }
-  .tabulator.tabulator { border: 0; }
-  .tabulator.tabulator, .tabulator :is(.tabulator-tableholder, .tabulator-table) { background: none !important; }
-  .tabulator .tabulator-tableholder .tabulator-table { width: 100% !important; min-width: 100% !important; }
-  .tabulator .tabulator-row {
-    display: flex !important; flex-wrap: wrap; gap: 2px 16px; position: relative;
-    height: auto !important; min-width: 0 !important; width: auto !important;
-    margin: 0 2px 10px; padding: 8px 12px;
-    border: 1px solid var(--line); border-radius: 8px;
-  }
-  .tabulator .tabulator-row .tabulator-cell {
-    display: block; flex: 1 1 40%; width: auto !important; min-width: 0 !important;
-    height: auto !important; min-height: 0 !important; max-height: none !important;
-    padding: 2px 0 !important; border: 0 !important; white-space: normal;
-  }
-  .tabulator .tabulator-row :is(.tabulator-col-resize-handle, .empty) { display: none; }
-  .tabulator .tabulator-row .tabulator-cell :is(div, span) { text-align: left !important; }
-  .tabulator .tabulator-row .tabulator-cell:not([tabulator-field]) {
-    position: absolute !important; top: 8px; right: 12px; left: auto !important; background: none !important;
-  }
-  .tabulator .tabulator-row:has(.tabulator-cell:not([tabulator-field])) { padding-right: 44px; }
-}
-""")
-)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,9 @@ from datetime import UTC, datetime
 from steelyard.evaluations.wire import Change
 from steelyard.wire.measures import Measure, interval_text
 
+#: Measures that are shares, and read in percent; their changes read in points.
+SHARES = frozenset({"accuracy", "scaled_reward", "picked_best", "ece"})
+
 
 def measure_text(measure: Measure | None, *, places: int = 3) -> str:
     """Return a measure with its 95 % interval and n; ``—`` where there is none.
@@ -52,10 +55,6 @@ def share_text(measure: Measure | None) -> str:
     low, high = measure.low, measure.high
     ends = "" if low is None or high is None else f"{low * 100:.0f} to {high * 100:.0f}, "
     return f"{percent_text(measure.value)} ({ends}of {measure.n:,})"
-
-
-#: Measures that are shares, and read in percent; their changes read in points.
-SHARES = frozenset({"accuracy", "scaled_reward", "picked_best", "ece"})
 
 
 def named_text(name: str, measure: Measure | None) -> str:

@@ -17,6 +17,21 @@ from steelyard_workbench.kit.components.unseen import Unseen
 #: Seconds that a dialog may stay open: longer than its challenge is valid.
 _OPEN_S = 660.0
 _ANSWER_S, _DRAWN_S = 30.0, 10.0
+_CLOSED = (
+    "No passkey was chosen: the browser's dialog was closed, or has none for this page. Start again, or sign "
+    "in with a code."
+)
+_WHY = {
+    "NotAllowedError": _CLOSED,
+    "AbortError": _CLOSED,
+    "InvalidStateError": "This device has a passkey of yours for this page already.",
+    "SecurityError": (
+        "The browser keeps no passkeys for this address; open the workbench by its name, over https "
+        "or as http://localhost."
+    ),
+    "NotSupportedError": "The server cannot read the passkeys of this device. Use another device.",
+}
+_NOT_KNOWN = "The browser's passkey dialog failed. Start again, or sign in with a code."
 
 
 class DialogRefusedError(Exception):
@@ -91,20 +106,3 @@ class PasskeyDialog(Unseen):
         awaited = self._answer
         if awaited is not None and not awaited.done() and answer.get("turn") == self._turn:
             awaited.set_result(answer)
-
-
-_CLOSED = (
-    "No passkey was chosen: the browser's dialog was closed, or has none for this page. Start again, or sign "
-    "in with a code."
-)
-_WHY = {
-    "NotAllowedError": _CLOSED,
-    "AbortError": _CLOSED,
-    "InvalidStateError": "This device has a passkey of yours for this page already.",
-    "SecurityError": (
-        "The browser keeps no passkeys for this address; open the workbench by its name, over https "
-        "or as http://localhost."
-    ),
-    "NotSupportedError": "The server cannot read the passkeys of this device. Use another device.",
-}
-_NOT_KNOWN = "The browser's passkey dialog failed. Start again, or sign in with a code."

@@ -18,35 +18,6 @@ from steelyard_workbench.kit.theme import FONT, HEADING, SMALL, TEXT
 
 #: A piece of text and how it stands out: ``""``, ``strong`` or ``mark``.
 Run = tuple[str, str]
-
-
-class CardButton(TypedDict):
-    """A button: its name, its key, its label, whether it is filled or disabled."""
-
-    name: str
-    key: str
-    label: str
-    is_filled: bool
-    is_off: bool
-
-
-class CardQuestion(TypedDict):
-    """A question with its outcomes; of a set (``is_set``), all but the last are labels to press."""
-
-    name: str
-    is_set: bool
-    text: list[Run]
-    outcomes: list[CardButton]
-    meanings: list[tuple[str, str]]
-
-
-class Image(TypedDict):
-    """An image by its address, with the text that stands for it."""
-
-    address: str
-    text: str
-
-
 _STYLE = BUTTON_CSS + with_tokens(f"""
 :host {{
   color: var(--ink); font-family: {FONT}; box-sizing: border-box; padding: 16px; border-radius: 8px;
@@ -90,6 +61,33 @@ select {{
   .actions > button {{ flex: none; }}
 }}
 """)
+
+
+class CardButton(TypedDict):
+    """A button: its name, its key, its label, whether it is filled or disabled."""
+
+    name: str
+    key: str
+    label: str
+    is_filled: bool
+    is_off: bool
+
+
+class CardQuestion(TypedDict):
+    """A question with its outcomes; of a set (``is_set``), all but the last are labels to press."""
+
+    name: str
+    is_set: bool
+    text: list[Run]
+    outcomes: list[CardButton]
+    meanings: list[tuple[str, str]]
+
+
+class Image(TypedDict):
+    """An image by its address, with the text that stands for it."""
+
+    address: str
+    text: str
 
 
 class RowCard(JSComponent):

@@ -43,6 +43,31 @@ _DELETION = (
     "Until then everything works as before, and an owner can take it back here. **Export it first**: "
     "after the seven days nothing can be brought back."
 )
+_MAY = {
+    "owner": "everything, members and deletion included",
+    "developer": "data, models and keys of its own; no money, no members",
+    "billing": "money and receipts; reads usage",
+    "reviewer": "reads datasets, reviews rows and labeling jobs",
+}
+_COLUMNS = ("address", "role", "state", "invited by", "since")
+_STATES = {"joined": "joined", "invited": "invited", "expired": "invitation ran out"}
+_HOW = (
+    "You sign in with a code that goes to your address. A session ends after 12 hours without use, "
+    "and after 30 days. What is sensitive needs a code given within the last 15 minutes."
+)
+_SHOWN_AGENT = 60
+#: Words of an agent with the names of browsers and systems; of several, the first here is meant.
+_BROWSERS = {"Edg/": "Edge", "Firefox/": "Firefox", "Chrome/": "Chrome", "Safari/": "Safari"}
+_SYSTEMS = {
+    "Windows": "Windows",
+    "Android": "Android",
+    "iPhone": "iPhone",
+    "iPad": "iPad",
+    "Mac OS X": "macOS",
+    "Linux": "Linux",
+}
+_PAGE = 50
+_EVERYBODY: frozenset[Role | None] = frozenset(ANYBODY)
 
 
 class Profile(Section):
@@ -161,16 +186,6 @@ class Profile(Section):
         self.tell("The account stays.")
 
 
-_MAY = {
-    "owner": "everything, members and deletion included",
-    "developer": "data, models and keys of its own; no money, no members",
-    "billing": "money and receipts; reads usage",
-    "reviewer": "reads datasets, reviews rows and labeling jobs",
-}
-_COLUMNS = ("address", "role", "state", "invited by", "since")
-_STATES = {"joined": "joined", "invited": "invited", "expired": "invitation ran out"}
-
-
 class MemberSection(Section):
     """The members of the account."""
 
@@ -255,23 +270,6 @@ class MemberSection(Section):
         await self.members.refresh(quietly=True)
 
 
-_HOW = (
-    "You sign in with a code that goes to your address. A session ends after 12 hours without use, "
-    "and after 30 days. What is sensitive needs a code given within the last 15 minutes."
-)
-_SHOWN_AGENT = 60
-#: Words of an agent with the names of browsers and systems; of several, the first here is meant.
-_BROWSERS = {"Edg/": "Edge", "Firefox/": "Firefox", "Chrome/": "Chrome", "Safari/": "Safari"}
-_SYSTEMS = {
-    "Windows": "Windows",
-    "Android": "Android",
-    "iPhone": "iPhone",
-    "iPad": "iPad",
-    "Mac OS X": "macOS",
-    "Linux": "Linux",
-}
-
-
 class SessionSection(Section):
     """The sessions of the signed-in user."""
 
@@ -354,9 +352,6 @@ def agent_text(agent: str) -> str:
     return agent[:_SHOWN_AGENT] or "—"
 
 
-_PAGE = 50
-
-
 class Audit(Section):
     """The audit, for owners."""
 
@@ -385,8 +380,6 @@ def _cells(entry: AuditEntry) -> tuple[str, ...]:
         entry.address,
     )
 
-
-_EVERYBODY: frozenset[Role | None] = frozenset(ANYBODY)
 
 #: The parts of the page by the name that stands in the address, with the roles that they are for.
 _SECTIONS: dict[str, tuple[str, type[Section], frozenset[Role | None]]] = {

@@ -65,6 +65,18 @@ _NONE = (
 
 
 Form = TypeVar("Form", SwitchForm, RecordedForm)
+_MOST = 12
+#: How a comparison is, or what it found.
+_HOW = {
+    "passed": "as good, or better",
+    "refused": "refused",
+    "inconclusive": "better or worse, too few rows to tell",
+    "queued": "waiting",
+    "running": "under way",
+    "cancelling": "being stopped",
+    "cancelled": "stopped",
+    "failed": "it failed",
+}
 
 
 class DecisionsPage(OnePartPage):
@@ -456,20 +468,6 @@ class DecisionsPage(OnePartPage):
         elif page == "playground":
             chosen = {}
         session.open(page, **chosen)
-
-
-_MOST = 12
-#: How a comparison is, or what it found.
-_HOW = {
-    "passed": "as good, or better",
-    "refused": "refused",
-    "inconclusive": "better or worse, too few rows to tell",
-    "queued": "waiting",
-    "running": "under way",
-    "cancelling": "being stopped",
-    "cancelled": "stopped",
-    "failed": "it failed",
-}
 
 
 def show_history(looked: Looked) -> Viewable:

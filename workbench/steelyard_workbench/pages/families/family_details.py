@@ -49,6 +49,11 @@ from steelyard_workbench.parts.families.labels import (
     warm_text,
 )
 
+#: Events that are shown, the newest.
+SHOWN = 30
+COLUMNS = ("when (UTC)", "what", "check", "by")
+_OWNER, _ITSELF, _GATE = "its owner", "the model line itself", "the check"
+
 
 class FamilyDetails(Serving, LineMoves):
     """The closed part of the page of a family."""
@@ -327,12 +332,6 @@ def _why_not_delete_model(family: Family, model: ModelVersion, *, is_latest: boo
     if is_served and family.switched_on:
         reasons.append(f"{family.id} serves it")
     return reasons
-
-
-#: Events that are shown, the newest.
-SHOWN = 30
-COLUMNS = ("when (UTC)", "what", "check", "by")
-_OWNER, _ITSELF, _GATE = "its owner", "the model line itself", "the check"
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,8 @@ _WORSE = {
     "new": frozenset({NEW_WORSE, NO_GAIN}),
     "earlier": frozenset({EARLIER_WORSE, EARLIER_INCONCLUSIVE}),
 }
+_ROW = 34
+_MOST_LABEL = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,10 +268,6 @@ def _badness(gate_slice: GateSlice) -> tuple[bool, float]:
     if change is None:
         return (gate_slice.worse, float("-inf"))
     return (gate_slice.worse, change.change if is_fall_good(gate_slice) else -change.change)
-
-
-_ROW = 34
-_MOST_LABEL = 40
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,8 @@ from steelyard_workbench.kit.tasks import Task
 from steelyard_workbench.pages.families.changes import CHANGED, FamilyChanges, adapter_of
 from steelyard_workbench.pages.families.start_form import fetch_expected, show_estimate
 
+Plan = tuple[FineTuneEstimate, float | None]
+
 
 @dataclass(frozen=True, slots=True)
 class RollbackPreview:
@@ -171,9 +173,6 @@ class LineMoves(FamilyChanges):
         if self._session.family == family.id:  # another may have been opened meanwhile
             self._session.param.update(family="", job="")
         return True
-
-
-Plan = tuple[FineTuneEstimate, float | None]
 
 
 def bases_here(models: Sequence[Model]) -> list[str]:

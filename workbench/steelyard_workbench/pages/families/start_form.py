@@ -38,6 +38,8 @@ _HEADS = {
     "words alone": "words",
 }
 _RANKS = {"as the server chooses": 0, **{str(n): n for n in (1, 2, 4, 8, MAX_LORA_RANK)}}
+#: Fine-tunes that are looked at, and the newest like it that count.
+_LOOKED_AT, _COUNTED = 50, 5
 
 
 def _family_name(dataset_name: str) -> str:
@@ -215,10 +217,6 @@ class FamilyForm(Boxed):
         self._offer = None
         self._offered.end()
         self.place[:] = []
-
-
-#: Fine-tunes that are looked at, and the newest like it that count.
-_LOOKED_AT, _COUNTED = 50, 5
 
 
 def expected_seconds(jobs: Iterable[Job], steps: int, *, is_adapting: bool) -> float | None:

@@ -72,6 +72,7 @@ _PAGES: dict[str, Callable[[JobSummary], dict[str, Any]]] = {
     "named_comparison": lambda job: {"page": "decisions", "named": job.name.partition(" ")[0]},
     "prompt_tuning": lambda job: {"page": "tuning", "dataset": job.dataset_id, "tuning": job.id},
 }
+_SHOWN_EVENTS = 25
 
 
 class JobsPage(Page):
@@ -361,9 +362,6 @@ class JobsPage(Page):
 def _outline(listed: list[JobSummary]) -> list[tuple[str, str, str | None]]:
     """Return the facts that decide which rows there are."""
     return [(work.id, work.status, work.ended) for work in listed]
-
-
-_SHOWN_EVENTS = 25
 
 
 class JobDetail(Boxed):

@@ -71,6 +71,8 @@ _ONLY = {
 _Fetched = tuple[DecisionSummary, list[ShadowReport], list[Alarm]]
 
 _DAY_S = 86_400
+#: Families of a window that are looked at.
+_MOST = 8
 
 
 class LivePage(Page):
@@ -440,10 +442,6 @@ class TrueShares(Boxed):
     def _show(self, series: DecisionSeries) -> Viewable:
         rows = self._view().rows
         return share_table(series, lambda decision: self._open(replace(rows, decision=decision)))
-
-
-#: Families of a window that are looked at.
-_MOST = 8
 
 
 def fetch_shadows(client: Client, summary: DecisionSummary) -> list[ShadowReport]:

@@ -51,6 +51,28 @@ _BY: dict[str, ColourBy] = {by.capitalize(): by for by in COLOURS_BY}
 _MOST_EVALUATIONS = 50
 _DETAIL_WIDTH = 360
 _NO_EVALUATION = "Evaluate a model on the dataset to colour rows by its errors and its confidence."
+TITLE = "Rows by likeness"
+#: Pixels of the figure, and of a point: fewer the more there are.
+_HEIGHT = 600
+_LEAST, _MOST = 3.0, 9.0
+#: Points that are drawn while the figure is moved: drawing more takes a processor, where there is
+#: no graphics card, longer than a frame.
+_MOVING = 4_000
+#: Draws a few points in the place of all, or all again. Without a graphics card, copying WebGL's canvas
+#: into the figure's takes longer than a frame, and BokehJS copies it for hidden glyphs too: the few
+#: are of a glyph that it draws without WebGL, and that of all needs no copy while hidden.
+_SWITCH = """
+const view = Bokeh.index.find_one(every);
+if (view != null && !Object.hasOwn(view, "has_webgl")) {
+  Object.defineProperty(view, "has_webgl", {
+    get() { return this.model.visible && this.glyph.has_webgl(); },
+  });
+}
+every.visible = !moving;
+few.visible = moving;
+"""
+#: Share of the points that the axes leave out at each end, and the room beside the others.
+_OUTSIDE, _ROOM = 0.005, 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,30 +298,6 @@ class MapView(Viewer):
 
 def _known_or_first(requested: str, names: list[str]) -> str | None:
     return requested if requested in names else next(iter(names), None)
-
-
-TITLE = "Rows by likeness"
-#: Pixels of the figure, and of a point: fewer the more there are.
-_HEIGHT = 600
-_LEAST, _MOST = 3.0, 9.0
-#: Points that are drawn while the figure is moved: drawing more takes a processor, where there is
-#: no graphics card, longer than a frame.
-_MOVING = 4_000
-#: Draws a few points in the place of all, or all again. Without a graphics card, copying WebGL's canvas
-#: into the figure's takes longer than a frame, and BokehJS copies it for hidden glyphs too: the few
-#: are of a glyph that it draws without WebGL, and that of all needs no copy while hidden.
-_SWITCH = """
-const view = Bokeh.index.find_one(every);
-if (view != null && !Object.hasOwn(view, "has_webgl")) {
-  Object.defineProperty(view, "has_webgl", {
-    get() { return this.model.visible && this.glyph.has_webgl(); },
-  });
-}
-every.visible = !moving;
-few.visible = moving;
-"""
-#: Share of the points that the axes leave out at each end, and the room beside the others.
-_OUTSIDE, _ROOM = 0.005, 0.05
 
 
 class MapChart(Boxed):

@@ -30,6 +30,19 @@ _NOT = with_details(
     "**This page is for operators of the server.** Whoever runs it makes one.",
     "`steelyard account operator ADDRESS`, or the setting `operators`",
 )
+_PAGE = 50
+_TRANSFER = (
+    "When a bank transfer arrives, enter the id of the purchase it names, such as `pur_01k6…`."
+)
+_NOTICES = (
+    "Messages of a payment provider that do not match a purchase. No credit was "
+    "added. Check with the provider, add credit above where it is due, and dismiss "
+    "the notice."
+)
+_NO_MODELS = (
+    "No connected models. *All models* gets a reader or a judge, and says how one of another server is "
+    "connected."
+)
 
 
 class OperatorPage(PersonalPage):
@@ -70,9 +83,6 @@ class OperatorPage(PersonalPage):
         """Bring a backup that goes on up to date."""
         if self.backup is not None:
             await self.backup.look()
-
-
-_PAGE = 50
 
 
 class AllAccounts(Section):
@@ -142,20 +152,6 @@ def _cells(account: AccountEntry) -> tuple[str, ...]:
         moment(account.created_at),
         f"deleted on {moment(account.deletes_at)}" if is_going else "active",
     )
-
-
-_TRANSFER = (
-    "When a bank transfer arrives, enter the id of the purchase it names, such as `pur_01k6…`."
-)
-_NOTICES = (
-    "Messages of a payment provider that do not match a purchase. No credit was "
-    "added. Check with the provider, add credit above where it is due, and dismiss "
-    "the notice."
-)
-_NO_MODELS = (
-    "No connected models. *All models* gets a reader or a judge, and says how one of another server is "
-    "connected."
-)
 
 
 class TransferSection(Section):

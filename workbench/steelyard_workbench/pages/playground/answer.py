@@ -23,6 +23,12 @@ from steelyard_workbench.kit.terms import everyday
 from steelyard_workbench.parts.answer_card import answer_card, unstated_text
 from steelyard_workbench.parts.datasets.questions import threshold_of
 
+#: What a mark's colour reaches at most, so that text on it keeps its contrast.
+_DEEPEST = 0.35
+_FOR, _AGAINST = "46, 125, 50", "211, 47, 47"
+#: Changes below this are not marked.
+_LEAST = 0.005
+
 
 def show_answer(
     answer: DecideAnswer,
@@ -140,13 +146,6 @@ def _show_novelty(novelty: Novelty) -> Viewable:
     if novelty.unlike:
         return verdict("bad", "Unlike any training row: every decision abstains.", share)
     return verdict("good", "Like the training rows.", share)
-
-
-#: What a mark's colour reaches at most, so that text on it keeps its contrast.
-_DEEPEST = 0.35
-_FOR, _AGAINST = "46, 125, 50", "211, 47, 47"
-#: Changes below this are not marked.
-_LEAST = 0.005
 
 
 def marked_context(context: str, top: str, effects: Sequence[SentenceEffect]) -> Viewable:

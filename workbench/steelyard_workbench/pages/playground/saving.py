@@ -40,6 +40,7 @@ _NONE = "—"
 _NEW = "new dataset…"
 #: What of a request is part of a row.
 _OF_ROW = ("context", "images", "decisions")
+_decode_waiting = decoder_of(dict[str, list[dict[str, Any]]]).decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,9 +288,6 @@ class WasItRight(Boxed):
         )
         if not self.save.scope.say_if_ended(f"Kept: {text}"):
             self.said[:] = [verdict("good", f"Kept: {text}", self._feedback_text()), go]
-
-
-_decode_waiting = decoder_of(dict[str, list[dict[str, Any]]]).decode
 
 
 def _write(waiting: Mapping[str, Any]) -> str:

@@ -28,6 +28,10 @@ from steelyard_workbench.kit.tasks import OneAtATime, Scope, Write
 from steelyard_workbench.pages.review.desk import Desk
 from steelyard_workbench.parts.datasets.names import dataset_options, no_datasets
 
+#: Datasets that are offered, and drafts that are listed with their counts at a time.
+MOST_DATASETS, MOST_DRAFTS = 500, 20
+_STARTED = "The review is started. It is in the list of reviews on the Review page."
+
 
 class ReviewPage(Page):
     """Decide on rows; ``desk`` is the review that is shown, ``None`` while a draft is chosen."""
@@ -109,11 +113,6 @@ class ReviewPage(Page):
         self.close()
         self.session.param.update(draft="", query="", view="")
         self.open()
-
-
-#: Datasets that are offered, and drafts that are listed with their counts at a time.
-MOST_DATASETS, MOST_DRAFTS = 500, 20
-_STARTED = "The review is started. It is in the list of reviews on the Review page."
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,7 @@ QUEUES: tuple[Queue, ...] = tuple(TITLES)
 _AFTER_EDIT_S = 0.2
 #: All ten fit beside the menu of a page 1,280 pixels wide.
 _NARROW = {"& .MuiTab-root": {"minWidth": 0, "padding": "12px 10px"}}
+_DECIDED = ("accepted", "relabelled", "excluded")
 
 
 class QueueTabs(Boxed):
@@ -100,9 +101,6 @@ class QueueTabs(Boxed):
         place = active[0] if isinstance(active, tuple) else active
         if place is not None and QUEUES[place] != self._chosen:
             self._on_queue(QUEUES[place])
-
-
-_DECIDED = ("accepted", "relabelled", "excluded")
 
 
 def tab_items(counts: Mapping[str, int]) -> list[dict[str, str]]:

@@ -36,6 +36,7 @@ _WHAT = (
     "A model answers the next rows of the queue. Its probabilities stand on the answers, the least "
     "sure rows come first, and `t` takes what it suggests."
 )
+_NONE = "The queue has no undecided rows here."
 
 
 class Suggesting(Boxed):
@@ -203,6 +204,3 @@ class Suggesting(Boxed):
         self._agreement_text.object = "\n".join(lines)
         self._take.label = f"Accept {n_taken:,}, audit {n_audited:,}"
         self._take.disabled = self._is_forbidden or n_taken == 0
-
-
-_NONE = "The queue has no undecided rows here."

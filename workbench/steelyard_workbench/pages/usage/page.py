@@ -24,6 +24,10 @@ from steelyard_workbench.pages.usage.spending import SpendingSection, from_text
 from steelyard_workbench.parts.balance import Balance, usd
 
 _NO_MONEY = "Purchases, top-ups and referrals are for the roles owner and billing."
+_WHAT = (
+    "When less than a threshold is available, the account buys an amount by itself, up to a cap in a "
+    "UTC month: at most one purchase at a time, and after three failures no more."
+)
 
 
 class UsagePage(PersonalPage):
@@ -114,12 +118,6 @@ class Referrals(Section):
         redeemed = await self.session.confirm(self.client.billing.redeem, code)
         amount = usd(redeemed.referral_usd)
         self.tell(f"The code is noted: {amount} come with the first purchase that is paid.")
-
-
-_WHAT = (
-    "When less than a threshold is available, the account buys an amount by itself, up to a cap in a "
-    "UTC month: at most one purchase at a time, and after three failures no more."
-)
 
 
 class TopUpSection(Section):

@@ -42,6 +42,11 @@ _ADDED, _REMOVED = "added", "removed"
 #: A review adds its relabelled rows, and removes these as they were, and others.
 _OF_REVIEW = {_ADDED: "Rows relabelled", _REMOVED: "Rows excluded, or relabelled as they were"}
 _VIA = {"api": "the API", "jsonl": "JSON Lines", "csv": "CSV", "labeling": "labeling"}
+#: Versions that are drawn, the newest.
+MOST_VERSIONS = 30
+#: Pixels of a cell, and the colours of the emptiest and the fullest one, as red, green and blue.
+_CELL = 46
+_PALE, _FULL = (0xDC, 0xEF, 0xFB), (0x56, 0xB4, 0xE9)
 
 
 @dataclass(frozen=True, slots=True)
@@ -405,13 +410,6 @@ def _difference_facts(diff: Mapping[str, Any], *, is_review: bool) -> dict[str, 
         spread = ", ".join(f"{outcome} ({n:,})" for outcome, n in counts.items())
         values[f"{word}, {decision}"] = f"{spread} (n = {sum(counts.values()):,})"
     return values
-
-
-#: Versions that are drawn, the newest.
-MOST_VERSIONS = 30
-#: Pixels of a cell, and the colours of the emptiest and the fullest one, as red, green and blue.
-_CELL = 46
-_PALE, _FULL = (0xDC, 0xEF, 0xFB), (0x56, 0xB4, 0xE9)
 
 
 def draw_sides(versions: Sequence[DatasetVersion], open_: Callable[[int], None]) -> BarList:

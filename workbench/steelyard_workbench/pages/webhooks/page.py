@@ -29,21 +29,6 @@ from steelyard_workbench.kit.problems import needed, typed
 from steelyard_workbench.kit.states import empty
 from steelyard_workbench.kit.terms import everyday
 
-
-class WebhooksPage(Page):
-    """The webhooks of the account."""
-
-    slug = "webhooks"
-    title = "Webhooks"
-    summary = "Sends signed events to your programs as they happen."
-
-    def build(self) -> list[Viewable]:
-        """Return the list, the webhook that is open, and the form of a new one."""
-        self.section = WebhookListing(self.session, self.visit)
-        self.parts += self.section.parts
-        return [self.section.__panel__()]
-
-
 _MOST, _MOST_DELIVERIES = 200, 50
 _NONE = (
     "**No webhooks yet.** A webhook sends events, such as a fine-tune that ended or an alarm that was "
@@ -58,6 +43,20 @@ _WORDS = {
     "decision.share_ended": "share of a decision's traffic ended",
     "labeling.review_ready": "labels can be reviewed",
 }
+
+
+class WebhooksPage(Page):
+    """The webhooks of the account."""
+
+    slug = "webhooks"
+    title = "Webhooks"
+    summary = "Sends signed events to your programs as they happen."
+
+    def build(self) -> list[Viewable]:
+        """Return the list, the webhook that is open, and the form of a new one."""
+        self.section = WebhookListing(self.session, self.visit)
+        self.parts += self.section.parts
+        return [self.section.__panel__()]
 
 
 class WebhookListing(Section):

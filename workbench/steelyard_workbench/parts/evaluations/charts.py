@@ -60,6 +60,20 @@ CHANCE = (
 #: The most rows of a forest plot.
 MOST_SLICES = 40
 _LONGEST_NAME = 44
+_TEXT = {
+    "text_align": "center",
+    "text_baseline": "middle",
+    "text_font_size": "12px",
+    "text_color": "ink",
+    "nonselection_text_alpha": 1.0,
+}
+_TOOLTIPS = [
+    ("right", "@target"),
+    ("answered", "@top"),
+    ("n", "@count{0,0}"),
+    ("share of the line", "@share{0.0%}"),
+]
+_FAINTEST, _FULLEST = (0xEA, 0xF3, 0xFB), (0x00, 0x45, 0x6B)
 
 
 @dataclass(frozen=True, slots=True)
@@ -422,22 +436,6 @@ def headline_of(detail: EvaluationDetail, people: Measure | None = None) -> list
         ("accuracy", f"decided by {step}", share) for step, share in detail.decided_by.items()
     ]
     return [(title, named_text(name, measure)) for name, title, measure in measures if measure]
-
-
-_TEXT = {
-    "text_align": "center",
-    "text_baseline": "middle",
-    "text_font_size": "12px",
-    "text_color": "ink",
-    "nonselection_text_alpha": 1.0,
-}
-_TOOLTIPS = [
-    ("right", "@target"),
-    ("answered", "@top"),
-    ("n", "@count{0,0}"),
-    ("share of the line", "@share{0.0%}"),
-]
-_FAINTEST, _FULLEST = (0xEA, 0xF3, 0xFB), (0x00, 0x45, 0x6B)
 
 
 def confusion_chart(

@@ -51,6 +51,13 @@ _STATUS: dict[str, tuple[Status, str]] = {
 LEADING = {"accuracy": "right", "scaled_reward": "of the best reward", "expected_reward": "reward"}
 #: The name of the leading measure, and the measure; ``None`` where there is none.
 Leading = tuple[str, Measure] | None
+_SHAPES = {
+    "good": '<path d="M4 13l5 5L20 6"/>',
+    "bad": '<path d="M6 6l12 12M18 6L6 18"/>',
+    "unsure": '<path d="M4 9c4-4 6 4 10 0 2-2 4-1 6 0M4 16c4-4 6 4 10 0 2-2 4-1 6 0"/>',
+    "running": '<path d="M20 12a8 8 0 1 1-3-6.200M20 3v5h-5"/>',
+    "off": '<path d="M12 3v8M7 6a8 8 0 1 0 10 0"/>',
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,15 +299,6 @@ def _line_html(evaluation: Evaluation, measured: Leading) -> str:
     else:
         parts.append(f"{evaluation.completed_rows:,} of {evaluation.evaluation_rows:,} rows")
     return f"<div>{' · '.join([*parts, when])}</div>"
-
-
-_SHAPES = {
-    "good": '<path d="M4 13l5 5L20 6"/>',
-    "bad": '<path d="M6 6l12 12M18 6L6 18"/>',
-    "unsure": '<path d="M4 9c4-4 6 4 10 0 2-2 4-1 6 0M4 16c4-4 6 4 10 0 2-2 4-1 6 0"/>',
-    "running": '<path d="M20 12a8 8 0 1 1-3-6.200M20 3v5h-5"/>',
-    "off": '<path d="M12 3v8M7 6a8 8 0 1 0 10 0"/>',
-}
 
 
 def icon(name: str) -> str:

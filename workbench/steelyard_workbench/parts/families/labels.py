@@ -65,6 +65,9 @@ _OUTCOMES: dict[str | None, tuple[Status, str]] = {
     "rolled_back": ("off", "rolled back"),
 }
 _MARKS: dict[Status, str] = {"good": "✓", "bad": "✗", "unsure": "?", "running": "…", "off": "-"}
+#: The view of the playground that asks a family in the wording of its dataset.
+ASK = "family"
+LINE_COLUMNS = ("model", "now", "status", "weights", "check", "joined", "trained from")
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,10 +158,6 @@ def warm_text(thing: Family | ModelVersion) -> str:
 def continue_text(continuation: Continue | None) -> str:
     """Return in words the effect of continuing."""
     return "no dataset" if continuation is None else _CONTINUE[continuation.state]
-
-
-#: The view of the playground that asks a family in the wording of its dataset.
-ASK = "family"
 
 
 def continue_of(family: Family) -> Continue | None:
@@ -259,9 +258,6 @@ def line_rows(family: Family) -> list[tuple[str, ...]]:
             )
         )
     return rows
-
-
-LINE_COLUMNS = ("model", "now", "status", "weights", "check", "joined", "trained from")
 
 
 def differences(before: Family, after: Family) -> list[str]:

@@ -20,6 +20,8 @@ NEW = "new"
 CODE = "code"
 #: The label of the buttons that open it.
 NAME_IT = "Name it"
+#: The view of a page that shows only things of the named decision.
+OF_NAMED = "of-decision"
 
 
 def open_new(
@@ -36,10 +38,6 @@ async def name_family(session: Session, family: Family) -> None:
     page = await asyncio.to_thread(session.client.datasets.search, dataset, limit=1)
     decisions = page.data[0].decisions
     open_new(session, {"decisions": decisions, "model": family.id}, dataset, family.id)
-
-
-#: The view of a page that shows only things of the named decision.
-OF_NAMED = "of-decision"
 
 
 def name_of(session: Session) -> str:
