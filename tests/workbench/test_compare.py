@@ -18,8 +18,8 @@ from support.models.evaluated import settings_of
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 
-from steelyard_workbench.kit.components.numbers import measure_text, share_text
 from steelyard_workbench.kit.session import Session
+from steelyard_workbench.kit.words import measure_text, share_text
 from steelyard_workbench.pages.compare.page import (
     ComparePage,
     judged,

@@ -18,10 +18,10 @@ from steelyard.datasets.wire import Example
 from steelyard.errors import NotFoundError
 from steelyard_workbench.frame.app import App
 from steelyard_workbench.kit.components.plain_markdown import draw_plain_markdown
-from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.problems import Problem
 from steelyard_workbench.kit.session import Session
-from steelyard_workbench.kit.states import failed, verdict
+from steelyard_workbench.kit.views import failed, verdict
+from steelyard_workbench.kit.words import escape_markdown
 from steelyard_workbench.pages.datasets.page import DatasetsPage
 from steelyard_workbench.pages.families.page import FamiliesPage
 from steelyard_workbench.pages.live.page import LivePage

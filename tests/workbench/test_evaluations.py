@@ -26,8 +26,8 @@ pytest.importorskip("panel", reason="needs the workbench extra")
 import panel as pn
 
 from steelyard_workbench.kit.components.mark_table import MarkTable
-from steelyard_workbench.kit.components.numbers import measure_text
 from steelyard_workbench.kit.session import Session
+from steelyard_workbench.kit.words import measure_text
 from steelyard_workbench.pages.evaluations.page import EvaluationsPage
 from steelyard_workbench.pages.frontier.page import FrontierPage
 from steelyard_workbench.parts.evaluations import record_browser

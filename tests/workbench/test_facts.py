@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 
-from steelyard_workbench.kit.components.facts import facts, table
+from steelyard_workbench.kit.views import facts, table
 
 
 def test_texts_are_escaped():

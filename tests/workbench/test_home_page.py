@@ -17,7 +17,7 @@ from steelyard.families.wire import Move
 from steelyard.named.wire import NamedAlias
 from steelyard.review.wire import Draft
 from steelyard_workbench.kit.components.choices import Choices
-from steelyard_workbench.kit.loaded import SharedFetch
+from steelyard_workbench.kit.page import SharedFetch
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.tasks import Scope
 from steelyard_workbench.pages.home import attention

@@ -15,8 +15,7 @@ import panel as pn
 
 from steelyard.errors import InvalidNameError
 from steelyard_workbench.frame.app import App
-from steelyard_workbench.kit.loaded import Loaded
-from steelyard_workbench.kit.page import Page
+from steelyard_workbench.kit.page import Loaded, Page
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.pages.families.page import FamiliesPage
 from steelyard_workbench.pages.review.page import ReviewPage

@@ -22,8 +22,8 @@ from steelyard.decisions.wire import Novelty, SentenceEffect, ThoughtReport
 from steelyard.errors import InvalidRequestError
 from steelyard.models.judge_wire import Judge, SetupTask
 from steelyard_workbench.kit.session import Session
-from steelyard_workbench.kit.states import empty
 from steelyard_workbench.kit.tasks import Scope
+from steelyard_workbench.kit.views import empty
 from steelyard_workbench.pages.playground import page as playground
 from steelyard_workbench.pages.playground.answer import marked_context
 from steelyard_workbench.pages.playground.page import PlaygroundPage, show_answer

@@ -36,8 +36,8 @@ from steelyard_workbench.frame.serving import (
     warm_up,
 )
 from steelyard_workbench.kit.components.browser_window import SYSTEM
-from steelyard_workbench.kit.states import skeleton
 from steelyard_workbench.kit.theme import colours_of
+from steelyard_workbench.kit.views import skeleton
 
 SOON = 30
 

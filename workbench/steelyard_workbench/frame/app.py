@@ -42,7 +42,6 @@ from steelyard_workbench.kit.components.browser_window import (
 )
 from steelyard_workbench.kit.components.choices import Choice, Choices
 from steelyard_workbench.kit.components.drawn_dialog import DrawnDialog
-from steelyard_workbench.kit.components.facts import facts, heading
 from steelyard_workbench.kit.components.plain_markdown import draw_plain_markdown
 from steelyard_workbench.kit.components.quick_parts import make_parts_quickly
 from steelyard_workbench.kit.components.unseen import (
@@ -54,7 +53,6 @@ from steelyard_workbench.kit.components.unseen import (
     SelectKeys,
     SkipLink,
 )
-from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.keys import (
     KEYS,
     PLACES,
@@ -66,9 +64,10 @@ from steelyard_workbench.kit.page import Page
 from steelyard_workbench.kit.problems import not_loaded, problem_of
 from steelyard_workbench.kit.scheduling import until_shown
 from steelyard_workbench.kit.session import IN_ADDRESS, Session
-from steelyard_workbench.kit.states import empty, failed, loading
 from steelyard_workbench.kit.tasks import Poller, Task, Write
 from steelyard_workbench.kit.theme import HEADING, ON_BAR, ON_PHONE, PAGE, PAGE_WIDTH, THEME_CONFIG
+from steelyard_workbench.kit.views import empty, facts, failed, heading, loading
+from steelyard_workbench.kit.words import escape_markdown
 
 _log = logging.getLogger(__name__)
 

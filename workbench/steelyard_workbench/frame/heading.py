@@ -16,11 +16,11 @@ from steelyard.client import Client
 from steelyard.errors import SteelyardError
 from steelyard_workbench.frame.navigation import DATASETS, entry_of, first_page, tabs_for
 from steelyard_workbench.kit.basics import Boxed, action_button, html_pane, small_text, stack
-from steelyard_workbench.kit.escaping import cut
 from steelyard_workbench.kit.scheduling import until_shown
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.tasks import Task
 from steelyard_workbench.kit.theme import TITLE, token
+from steelyard_workbench.kit.words import cut
 from steelyard_workbench.parts.datasets.names import dataset_name
 
 #: Characters of a title.

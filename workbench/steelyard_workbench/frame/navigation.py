@@ -13,7 +13,7 @@ from steelyard.people.wire import CurrentSession
 from steelyard_workbench.kit.basics import action_button
 from steelyard_workbench.kit.page import Page
 from steelyard_workbench.kit.session import Session, role_of
-from steelyard_workbench.kit.states import empty
+from steelyard_workbench.kit.views import empty
 
 #: By slug the shape of a page's ``skeleton``, where it is other than fields above a table.
 _SHAPES = {

@@ -29,8 +29,8 @@ from steelyard_workbench.frame.navigation import entry_of, sections_for, tabs_fo
 from steelyard_workbench.frame.scripts import Scripts
 from steelyard_workbench.frame.visitors import Visitors
 from steelyard_workbench.kit.components.browser_window import CHOSEN, SYSTEM, WIDTH
-from steelyard_workbench.kit.states import skeleton
 from steelyard_workbench.kit.theme import colours_of
+from steelyard_workbench.kit.views import skeleton
 
 _log = logging.getLogger(__name__)
 

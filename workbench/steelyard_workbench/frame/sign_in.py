@@ -13,14 +13,13 @@ from panel.viewable import Viewable
 from steelyard.client import Client
 from steelyard.people.wire import SignedInUser, SignInWays
 from steelyard_workbench.kit.basics import Boxed, action_button, small_text, stack
-from steelyard_workbench.kit.components.facts import FRAME
 from steelyard_workbench.kit.components.passkey_dialog import PasskeyDialog
 from steelyard_workbench.kit.components.unseen import FirstField, IdentityVisit
-from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.problems import Problem, typed
-from steelyard_workbench.kit.states import empty, verdict, with_details
 from steelyard_workbench.kit.tasks import Write
 from steelyard_workbench.kit.theme import TITLE
+from steelyard_workbench.kit.views import FRAME, empty, verdict, with_details
+from steelyard_workbench.kit.words import escape_markdown
 from steelyard_workbench.parts.passkeys import refused_dialog, sign_in_with_passkey
 
 _HINT = with_details(

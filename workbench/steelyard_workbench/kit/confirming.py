@@ -13,9 +13,9 @@ from steelyard.client import Client
 from steelyard.errors import ConfirmSignInError
 from steelyard_workbench.kit.basics import Boxed, action_button, small_text, stack
 from steelyard_workbench.kit.components.unseen import FirstField
-from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.problems import typed
 from steelyard_workbench.kit.tasks import Write
+from steelyard_workbench.kit.words import escape_markdown
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -10,12 +10,11 @@ from panel.viewable import Viewable
 
 from steelyard.wire.queries import CursorPage
 from steelyard_workbench.kit.basics import Boxed, action_button, stack
-from steelyard_workbench.kit.components.facts import table
 from steelyard_workbench.kit.components.mark_table import MarkTable, mark_table
-from steelyard_workbench.kit.loaded import Loaded
+from steelyard_workbench.kit.page import Loaded
 from steelyard_workbench.kit.problems import not_loaded
-from steelyard_workbench.kit.states import empty
 from steelyard_workbench.kit.tasks import OneAtATime, Scope
+from steelyard_workbench.kit.views import empty, table
 
 T = TypeVar("T")
 

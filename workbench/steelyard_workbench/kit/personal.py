@@ -21,11 +21,10 @@ from steelyard.people.roles import Role
 from steelyard.people.wire import CurrentSession
 from steelyard_workbench.kit.basics import Boxed, action_button, stack
 from steelyard_workbench.kit.components.confirmation import Confirmation
-from steelyard_workbench.kit.loaded import Loaded
-from steelyard_workbench.kit.page import Page
+from steelyard_workbench.kit.page import Loaded, Page
 from steelyard_workbench.kit.session import Session
-from steelyard_workbench.kit.states import empty, verdict, with_details
 from steelyard_workbench.kit.tasks import Scope, Write
+from steelyard_workbench.kit.views import empty, verdict, with_details
 
 _OFF = with_details(
     "**Accounts are off**: this server has no members, and nothing costs anything. Whoever runs the "

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from steelyard.errors import SteelyardError
-from steelyard_workbench.kit.terms import everyday
+from steelyard_workbench.kit.words import everyday
 
 _log = logging.getLogger(__name__)
 #: A call as messages name it, and where one is only looked up by it.

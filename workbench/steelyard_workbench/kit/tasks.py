@@ -26,7 +26,7 @@ import param
 from steelyard_workbench.kit import corner
 from steelyard_workbench.kit.problems import LackingError, Problem, problem_of, refused_fields
 from steelyard_workbench.kit.scheduling import schedule
-from steelyard_workbench.kit.states import failed
+from steelyard_workbench.kit.views import failed
 
 P = ParamSpec("P")
 T = TypeVar("T")

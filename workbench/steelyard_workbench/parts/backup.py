@@ -14,11 +14,10 @@ from steelyard.errors import KeyScopeError
 from steelyard_workbench.kit.basics import small_text, stack
 from steelyard_workbench.kit.components.copy_text import CopyText
 from steelyard_workbench.kit.components.details import Details
-from steelyard_workbench.kit.components.facts import facts, heading, table
-from steelyard_workbench.kit.components.numbers import ago
-from steelyard_workbench.kit.loaded import Loaded
+from steelyard_workbench.kit.page import Loaded
 from steelyard_workbench.kit.personal import Section
-from steelyard_workbench.kit.states import empty, verdict, with_details
+from steelyard_workbench.kit.views import empty, facts, heading, table, verdict, with_details
+from steelyard_workbench.kit.words import ago
 from steelyard_workbench.parts.setup_tasks import show_task, size_text
 
 _ELSEWHERE = "**This server's data is not in files of its own.** Its database and its store are copied apart."

@@ -15,9 +15,9 @@ from steelyard.client import console_calls
 from steelyard.client.saving import Saving
 from steelyard.errors import PriceChangedError
 from steelyard_workbench.kit.components.download import Download, bounded
-from steelyard_workbench.kit.components.facts import cards
-from steelyard_workbench.kit.loaded import Loaded
+from steelyard_workbench.kit.page import Loaded
 from steelyard_workbench.kit.personal import Section
+from steelyard_workbench.kit.views import cards
 
 _CENT = Decimal("0.01")
 Job = TypeVar("Job")

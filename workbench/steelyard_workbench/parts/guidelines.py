@@ -10,8 +10,8 @@ import panel_material_ui as pmui
 
 from steelyard_workbench.kit.basics import Boxed
 from steelyard_workbench.kit.components.plain_markdown import leave_out
-from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.theme import TEXT
+from steelyard_workbench.kit.words import escape_markdown
 
 #: A heading in a guideline is one of the page's smallest.
 _CSS = f"""

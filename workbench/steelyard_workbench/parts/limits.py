@@ -6,8 +6,7 @@ from collections.abc import Mapping
 
 from panel.viewable import Viewable
 
-from steelyard_workbench.kit.components.facts import facts
-from steelyard_workbench.kit.states import empty
+from steelyard_workbench.kit.views import empty, facts
 
 _WORDS = {
     "requests_per_minute": "Requests a minute",

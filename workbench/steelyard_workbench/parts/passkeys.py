@@ -14,13 +14,12 @@ from steelyard.client import Client
 from steelyard.people.wire import Passkey, SignedInUser
 from steelyard_workbench.kit.basics import Boxed, action_button, small_text, stack
 from steelyard_workbench.kit.components.confirmation import Confirmation
-from steelyard_workbench.kit.components.numbers import ago
 from steelyard_workbench.kit.components.passkey_dialog import DialogRefusedError, PasskeyDialog
-from steelyard_workbench.kit.escaping import escape_markdown
-from steelyard_workbench.kit.loaded import Loaded
+from steelyard_workbench.kit.page import Loaded
 from steelyard_workbench.kit.problems import Problem, problem_of, typed
-from steelyard_workbench.kit.states import empty, failed, verdict, with_details
 from steelyard_workbench.kit.tasks import Write
+from steelyard_workbench.kit.views import empty, failed, verdict, with_details
+from steelyard_workbench.kit.words import ago, escape_markdown
 
 _HOW = (
     "With a passkey you sign in by a fingerprint, a face or a PIN of your device, without a code by "

@@ -7,8 +7,8 @@ from panel.viewable import Viewable
 from steelyard.models.judge_wire import SetupTask
 from steelyard_workbench.kit.basics import small_text
 from steelyard_workbench.kit.components.progress_bar import ProgressBar
-from steelyard_workbench.kit.escaping import escape_markdown
-from steelyard_workbench.kit.states import verdict
+from steelyard_workbench.kit.views import verdict
+from steelyard_workbench.kit.words import escape_markdown
 
 DOING = {
     "download": "Downloading",

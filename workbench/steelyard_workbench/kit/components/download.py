@@ -17,7 +17,7 @@ from steelyard.errors import PayloadTooLargeError
 from steelyard.wire.queries import ExportFormat
 from steelyard_workbench.kit.basics import Boxed
 from steelyard_workbench.kit.problems import not_loaded, problem_of
-from steelyard_workbench.kit.states import failed
+from steelyard_workbench.kit.views import failed
 
 #: Bytes of a file that a browser is handed: they pass through the memory of this process.
 MOST_BYTES = 256 * 1024 * 1024

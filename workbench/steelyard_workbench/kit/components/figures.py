@@ -19,8 +19,8 @@ from bokeh.models import (
 from bokeh.plotting import figure
 
 from steelyard.wire.measures import Measure, interval_text
-from steelyard_workbench.kit.components.facts import FRAME
 from steelyard_workbench.kit.theme import BLUE, GREY, SERIES, token
+from steelyard_workbench.kit.views import FRAME
 
 #: What is drawn has the colours of the light theme; the dark one brightens them.
 _MARKS_CSS = f".bk-Canvas {{ filter: {token('marks')}; }}"

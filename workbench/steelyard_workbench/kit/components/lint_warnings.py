@@ -6,11 +6,9 @@ from panel.viewable import Viewable
 
 from steelyard.client import LintAnswer
 from steelyard_workbench.kit.components.details import Details
-from steelyard_workbench.kit.components.facts import facts
-from steelyard_workbench.kit.escaping import escape_markdown
-from steelyard_workbench.kit.states import verdict
-from steelyard_workbench.kit.terms import everyday
 from steelyard_workbench.kit.theme import Status
+from steelyard_workbench.kit.views import facts, verdict
+from steelyard_workbench.kit.words import escape_markdown, everyday
 
 _SEVERITY: dict[str, Status] = {"warning": "unsure", "info": "running"}
 

@@ -13,7 +13,7 @@ from panel.viewable import Viewable
 
 from steelyard_workbench.kit.components.choices import LINK_OR_BUTTON
 from steelyard_workbench.kit.look import BUTTON_CSS, TABLE_CSS
-from steelyard_workbench.kit.terms import term_of
+from steelyard_workbench.kit.words import term_of
 
 # The cells beside a button stand at its first line.
 _STYLE = BUTTON_CSS + TABLE_CSS + "button.word { vertical-align: top; }"

@@ -16,14 +16,13 @@ from steelyard.wire.storing import STORE_SENTENCES
 from steelyard_workbench.kit import corner
 from steelyard_workbench.kit.basics import action_button
 from steelyard_workbench.kit.components.copy_text import CopyText
-from steelyard_workbench.kit.components.facts import facts, heading
 from steelyard_workbench.kit.components.mark_table import mark_table
-from steelyard_workbench.kit.components.numbers import ago, moment
 from steelyard_workbench.kit.components.side_by_side import side_by_side
-from steelyard_workbench.kit.loaded import Loaded
+from steelyard_workbench.kit.page import Loaded
 from steelyard_workbench.kit.personal import Section
 from steelyard_workbench.kit.problems import needed, typed
-from steelyard_workbench.kit.states import empty, with_details
+from steelyard_workbench.kit.views import empty, facts, heading, with_details
+from steelyard_workbench.kit.words import ago, moment
 from steelyard_workbench.parts.storing import store_field
 
 #: Keys that are listed.

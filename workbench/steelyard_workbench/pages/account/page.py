@@ -20,16 +20,15 @@ from steelyard.wire.storing import STORE_SENTENCES
 from steelyard_workbench.kit.basics import action_button, small_text, stack
 from steelyard_workbench.kit.components.details import Details
 from steelyard_workbench.kit.components.download import Download, bounded
-from steelyard_workbench.kit.components.facts import facts, heading, table
 from steelyard_workbench.kit.components.mark_table import mark_table
-from steelyard_workbench.kit.components.numbers import ago, ahead, moment
 from steelyard_workbench.kit.components.side_by_side import side_by_side
-from steelyard_workbench.kit.loaded import Loaded
+from steelyard_workbench.kit.page import Loaded
 from steelyard_workbench.kit.paged import PagedTable
 from steelyard_workbench.kit.personal import PersonalPage, Section
 from steelyard_workbench.kit.problems import needed
 from steelyard_workbench.kit.session import role_of
-from steelyard_workbench.kit.states import empty, verdict
+from steelyard_workbench.kit.views import empty, facts, heading, table, verdict
+from steelyard_workbench.kit.words import ago, ahead, moment
 from steelyard_workbench.pages.account.api_keys import ApiKeys
 from steelyard_workbench.parts.passkeys import PasskeyPanel
 from steelyard_workbench.parts.storing import store_field

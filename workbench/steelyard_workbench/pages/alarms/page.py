@@ -10,13 +10,9 @@ from panel.viewable import Viewable
 
 from steelyard.alarms.wire import Alarm
 from steelyard_workbench.kit.basics import action_button, stack
-from steelyard_workbench.kit.components.facts import heading, table
-from steelyard_workbench.kit.components.numbers import ago
-from steelyard_workbench.kit.escaping import escape_markdown
-from steelyard_workbench.kit.loaded import Loaded
-from steelyard_workbench.kit.page import Page
-from steelyard_workbench.kit.states import empty
-from steelyard_workbench.kit.terms import everyday
+from steelyard_workbench.kit.page import Loaded, Page
+from steelyard_workbench.kit.views import empty, heading, table
+from steelyard_workbench.kit.words import ago, escape_markdown, everyday
 from steelyard_workbench.pages.alarms.rules import Rules
 from steelyard_workbench.parts.live.alarms import AlarmBand, fetch_alarms
 from steelyard_workbench.parts.live.view import AnswerFilter, View, to_text

@@ -17,13 +17,12 @@ from steelyard.alarms.wire import AlarmRule, AlarmRules, WatchedModel
 from steelyard.decisions.named import MODEL_PREFIX
 from steelyard.models.wire import GONE
 from steelyard_workbench.kit.basics import action_button, stack
-from steelyard_workbench.kit.components.facts import heading, table
-from steelyard_workbench.kit.components.numbers import ago, change_text
 from steelyard_workbench.kit.components.side_by_side import number_fields
-from steelyard_workbench.kit.loaded import Loaded
+from steelyard_workbench.kit.page import Loaded
 from steelyard_workbench.kit.personal import Section
-from steelyard_workbench.kit.states import empty, verdict, with_details
 from steelyard_workbench.kit.theme import Status
+from steelyard_workbench.kit.views import empty, heading, table, verdict, with_details
+from steelyard_workbench.kit.words import ago, change_text
 from steelyard_workbench.parts.datasets.names import dataset_options
 from steelyard_workbench.parts.live.alarms import WATCH_WORDS
 

@@ -20,18 +20,16 @@ from steelyard.evaluations.wire import (
     FlippedRecord,
 )
 from steelyard_workbench.kit.basics import Boxed, action_button, html_pane, small_text, stack
-from steelyard_workbench.kit.components.facts import heading
 from steelyard_workbench.kit.components.frame_table import (
     CHIPS,
     FrameTable,
     PageRequest,
     TablePage,
 )
-from steelyard_workbench.kit.components.numbers import percent_text
-from steelyard_workbench.kit.escaping import cut, escape_markdown
-from steelyard_workbench.kit.states import empty
 from steelyard_workbench.kit.tasks import Task
 from steelyard_workbench.kit.theme import outcome_colours
+from steelyard_workbench.kit.views import empty, heading
+from steelyard_workbench.kit.words import cut, escape_markdown, percent_text
 from steelyard_workbench.parts.evaluations.record_browser import show_text
 from steelyard_workbench.parts.evaluations.scored import context_text
 from steelyard_workbench.parts.review.sending import RowReview

@@ -20,20 +20,18 @@ from steelyard.evaluations.wire import Change, Evaluation, EvaluationComparison,
 from steelyard.wire.measures import Measure, interval_text
 from steelyard_workbench.kit.basics import action_button, html_pane, small_text, stack
 from steelyard_workbench.kit.components import figures
-from steelyard_workbench.kit.components.facts import card, heading, table
 from steelyard_workbench.kit.components.mark_table import mark_table, show_data
-from steelyard_workbench.kit.components.numbers import (
+from steelyard_workbench.kit.look import CARD_CSS, beam, pill, verdict_card
+from steelyard_workbench.kit.page import Loaded, OnePartPage
+from steelyard_workbench.kit.session import Session
+from steelyard_workbench.kit.theme import Status
+from steelyard_workbench.kit.views import card, empty, heading, table, verdict
+from steelyard_workbench.kit.words import (
     SHARES,
     named_change_text,
     named_text,
     percent_text,
 )
-from steelyard_workbench.kit.loaded import Loaded
-from steelyard_workbench.kit.look import CARD_CSS, beam, pill, verdict_card
-from steelyard_workbench.kit.page import OnePartPage
-from steelyard_workbench.kit.session import Session
-from steelyard_workbench.kit.states import empty, verdict
-from steelyard_workbench.kit.theme import Status
 from steelyard_workbench.pages.compare.flips import FlipBrowser
 from steelyard_workbench.pages.evaluations.page import (
     MOST_CHOICES,

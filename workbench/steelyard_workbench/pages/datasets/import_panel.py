@@ -30,14 +30,13 @@ from steelyard.datasets.wire import DEFAULT_FRACTION, MAX_FRACTION, MIN_FRACTION
 from steelyard.imports.encodings import Source
 from steelyard_workbench.kit.basics import Boxed, action_button, stack
 from steelyard_workbench.kit.components.file_chooser import FileChooser
-from steelyard_workbench.kit.components.numbers import counted
 from steelyard_workbench.kit.components.progress_bar import ProgressBar
 from steelyard_workbench.kit.components.side_by_side import number_fields
-from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.problems import Problem, problem_of
 from steelyard_workbench.kit.scheduling import schedule, until_shown
-from steelyard_workbench.kit.states import empty, failed, loading, verdict
 from steelyard_workbench.kit.tasks import Scope, Task, Write
+from steelyard_workbench.kit.views import empty, failed, loading, verdict
+from steelyard_workbench.kit.words import counted, escape_markdown
 from steelyard_workbench.pages.datasets.table_columns import TableColumns, read_columns
 from steelyard_workbench.parts.datasets.importing import (
     RowCheck,

@@ -31,10 +31,10 @@ from steelyard.client.tables import (
 from steelyard.client.tables import Mapping as Columns
 from steelyard_workbench.kit.basics import Boxed, small_text, stack
 from steelyard_workbench.kit.components.lint_warnings import show_warnings
-from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.scheduling import schedule
-from steelyard_workbench.kit.states import empty, loading, verdict
 from steelyard_workbench.kit.tasks import Scope, Task
+from steelyard_workbench.kit.views import empty, loading, verdict
+from steelyard_workbench.kit.words import escape_markdown
 from steelyard_workbench.parts.datasets.importing import show_left_out
 from steelyard_workbench.parts.datasets.outcome_table import MOST_SHOWN, OutcomeEditor
 

@@ -15,14 +15,13 @@ from steelyard.errors import InvalidRequestError
 from steelyard.named.content import questions_of
 from steelyard.named.wire import NamedVersion
 from steelyard_workbench.kit.basics import Boxed, action_button, small_text, stack
-from steelyard_workbench.kit.components.facts import card, heading
 from steelyard_workbench.kit.components.lint_warnings import show_warnings
 from steelyard_workbench.kit.components.model_fields import offer_models
-from steelyard_workbench.kit.components.numbers import is_free
 from steelyard_workbench.kit.components.side_by_side import side_by_side
 from steelyard_workbench.kit.problems import LackingError, needed, not_loaded, problem_of, typed
-from steelyard_workbench.kit.states import failed
 from steelyard_workbench.kit.tasks import Scope, Task, Write
+from steelyard_workbench.kit.views import card, failed, heading
+from steelyard_workbench.kit.words import is_free
 from steelyard_workbench.pages.decisions.rules_form import RulesForm
 from steelyard_workbench.pages.playground.decision_form import DecisionForm, fields_of
 from steelyard_workbench.parts.datasets.questions import threshold_of

@@ -9,14 +9,11 @@ import panel_material_ui as pmui
 from panel.viewable import Viewable
 
 from steelyard_workbench.kit.basics import stack
-from steelyard_workbench.kit.components.facts import card, heading, table
-from steelyard_workbench.kit.components.numbers import ago
 from steelyard_workbench.kit.components.side_by_side import number_fields
-from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.page import OnePartPage
 from steelyard_workbench.kit.problems import typed
-from steelyard_workbench.kit.states import verdict
-from steelyard_workbench.kit.terms import everyday
+from steelyard_workbench.kit.views import card, heading, table, verdict
+from steelyard_workbench.kit.words import ago, escape_markdown, everyday
 from steelyard_workbench.parts.named.looking import Looked
 
 _POLICIES = {

@@ -10,15 +10,15 @@ from steelyard.evaluations.wire import Change
 from steelyard.named.comparison_wire import ActionMove, ComparisonResult, NamedComparison
 from steelyard.wire.jobs import UNFINISHED
 from steelyard_workbench.kit.basics import stack
-from steelyard_workbench.kit.components.facts import table
-from steelyard_workbench.kit.components.numbers import (
+from steelyard_workbench.kit.theme import Status
+from steelyard_workbench.kit.views import table
+from steelyard_workbench.kit.words import (
     change_text,
+    escape_markdown,
     is_free,
     measure_text,
     percent_text,
 )
-from steelyard_workbench.kit.escaping import escape_markdown
-from steelyard_workbench.kit.theme import Status
 from steelyard_workbench.parts.families.verdicts import plain_reasons
 
 #: Changes of actions that are listed, of a decision on rows or on stored decisions.

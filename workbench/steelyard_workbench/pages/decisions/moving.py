@@ -17,8 +17,8 @@ from steelyard.named.wire import AliasMove
 from steelyard_workbench.kit import corner
 from steelyard_workbench.kit.basics import small_text
 from steelyard_workbench.kit.components.confirmation import Confirmation
-from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.problems import needed, typed
+from steelyard_workbench.kit.words import escape_markdown
 from steelyard_workbench.parts.families.verdicts import plain_reasons
 from steelyard_workbench.parts.named.looking import STAGING, Looked
 

@@ -21,18 +21,21 @@ from steelyard_workbench.kit.basics import action_button, small_text, stack
 from steelyard_workbench.kit.components.choices import Choice, Choices
 from steelyard_workbench.kit.components.copy_text import CopyText
 from steelyard_workbench.kit.components.download import Download
-from steelyard_workbench.kit.components.facts import card, facts, heading, table
-from steelyard_workbench.kit.components.numbers import ago, counted, measure_text, percent_text
 from steelyard_workbench.kit.components.progress_bar import ProgressBar
 from steelyard_workbench.kit.components.side_by_side import side_by_side
-from steelyard_workbench.kit.escaping import escape_markdown
-from steelyard_workbench.kit.loaded import Loaded
-from steelyard_workbench.kit.page import OnePartPage
+from steelyard_workbench.kit.page import Loaded, OnePartPage
 from steelyard_workbench.kit.problems import leave_to_banner
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.snippets import as_curl, as_python_named
-from steelyard_workbench.kit.states import empty, verdict
-from steelyard_workbench.kit.terms import everyday
+from steelyard_workbench.kit.views import card, empty, facts, heading, table, verdict
+from steelyard_workbench.kit.words import (
+    ago,
+    counted,
+    escape_markdown,
+    everyday,
+    measure_text,
+    percent_text,
+)
 from steelyard_workbench.pages.decisions.beside import show_beside
 from steelyard_workbench.pages.decisions.edit_form import EXAMPLE, EditForm
 from steelyard_workbench.pages.decisions.growing import growth_card

@@ -16,14 +16,12 @@ from steelyard.imports.recorded import read_recorded
 from steelyard.named.comparison_wire import NamedComparison
 from steelyard.wire.jobs import UNFINISHED
 from steelyard_workbench.kit.basics import Boxed, action_button, small_text, stack
-from steelyard_workbench.kit.components.facts import card, heading
 from steelyard_workbench.kit.components.file_chooser import FileChooser
-from steelyard_workbench.kit.components.numbers import measure_text
 from steelyard_workbench.kit.components.side_by_side import number_fields
-from steelyard_workbench.kit.escaping import escape_markdown
-from steelyard_workbench.kit.states import verdict
 from steelyard_workbench.kit.tasks import Scope, Write
 from steelyard_workbench.kit.theme import Status
+from steelyard_workbench.kit.views import card, heading, verdict
+from steelyard_workbench.kit.words import escape_markdown, measure_text
 from steelyard_workbench.pages.decisions.judging import closed_part, comparison_figures
 from steelyard_workbench.pages.decisions.switching import cost_text
 

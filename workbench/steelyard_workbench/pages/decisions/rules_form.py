@@ -11,9 +11,9 @@ import panel_material_ui as pmui
 from steelyard.errors import InvalidRequestError
 from steelyard.named.content import rulebook_of
 from steelyard_workbench.kit.basics import Boxed, small_text, stack
-from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.problems import problem_of, typed
-from steelyard_workbench.kit.states import failed
+from steelyard_workbench.kit.views import failed
+from steelyard_workbench.kit.words import escape_markdown
 
 _ABOUT = (
     "Fields come with each text, such as *amount: decimal* or *country: text, optional*; also integer, "

@@ -13,12 +13,10 @@ from steelyard.decisions.named import PRODUCTION
 from steelyard.named.splitting import MIN_SEEN
 from steelyard.named.wire import NamedShare
 from steelyard_workbench.kit.basics import small_text, stack
-from steelyard_workbench.kit.components.facts import card, heading
-from steelyard_workbench.kit.components.numbers import ago, ahead, percent_text, share_text
-from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.page import OnePartPage
 from steelyard_workbench.kit.problems import typed
-from steelyard_workbench.kit.states import empty, verdict
+from steelyard_workbench.kit.views import card, empty, heading, verdict
+from steelyard_workbench.kit.words import ago, ahead, escape_markdown, percent_text, share_text
 from steelyard_workbench.parts.named.looking import Looked
 
 #: Percent of a first share, of those after it, and the most.

@@ -14,15 +14,13 @@ from steelyard.client.switches import settle, version_with_model
 from steelyard.errors import InvalidRequestError
 from steelyard.named.comparison_wire import ComparisonEstimate, NamedComparison
 from steelyard_workbench.kit.basics import Boxed, action_button, small_text, stack
-from steelyard_workbench.kit.components.facts import card, heading
 from steelyard_workbench.kit.components.model_fields import offer_models
-from steelyard_workbench.kit.components.numbers import is_free
 from steelyard_workbench.kit.components.side_by_side import number_fields
-from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.page import OnePartPage
 from steelyard_workbench.kit.problems import not_loaded
-from steelyard_workbench.kit.states import verdict
 from steelyard_workbench.kit.tasks import Scope, Task, Write
+from steelyard_workbench.kit.views import card, heading, verdict
+from steelyard_workbench.kit.words import escape_markdown, is_free
 from steelyard_workbench.parts.named.looking import DAY_S
 from steelyard_workbench.parts.review.sending import open_draft
 

@@ -20,12 +20,11 @@ from steelyard.named.content import questions_of, rulebook_of
 from steelyard.named.rule_rows import apply_rules, count_rules
 from steelyard.named.wire import NamedDecision
 from steelyard_workbench.kit.basics import Boxed, action_button, small_text, stack
-from steelyard_workbench.kit.components.facts import card, heading, table
 from steelyard_workbench.kit.components.progress_bar import ProgressBar
-from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.look import Drawn, chip, pill
-from steelyard_workbench.kit.states import verdict
 from steelyard_workbench.kit.tasks import Scope, Task
+from steelyard_workbench.kit.views import card, heading, table, verdict
+from steelyard_workbench.kit.words import escape_markdown
 from steelyard_workbench.parts.datasets.questions import as_text
 
 _ROWS, _STORED = "rows", "stored"

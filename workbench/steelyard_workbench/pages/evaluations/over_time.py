@@ -17,12 +17,11 @@ from steelyard.client.display_evaluations import MEASURES, measure_of
 from steelyard.evaluations.wire import Evaluation, Measures
 from steelyard_workbench.kit.basics import Boxed, small_text, stack
 from steelyard_workbench.kit.components import figures
-from steelyard_workbench.kit.components.facts import heading
 from steelyard_workbench.kit.components.mark_table import mark_table, show_data
-from steelyard_workbench.kit.components.numbers import SHARES, ago, named_text
-from steelyard_workbench.kit.loaded import Loaded
-from steelyard_workbench.kit.states import empty
+from steelyard_workbench.kit.page import Loaded
 from steelyard_workbench.kit.theme import SERIES
+from steelyard_workbench.kit.views import empty, heading
+from steelyard_workbench.kit.words import SHARES, ago, named_text
 from steelyard_workbench.parts.evaluations.charts import TITLES
 from steelyard_workbench.parts.evaluations.listing import (
     succeeded,

@@ -19,14 +19,12 @@ from steelyard.datasets.wire import Dataset
 from steelyard.errors import DatasetDeletedError, NotFoundError
 from steelyard.evaluations.wire import ENDED, Evaluation
 from steelyard_workbench.kit.basics import action_button, small_text, stack
-from steelyard_workbench.kit.components.facts import behind_button
-from steelyard_workbench.kit.escaping import escape_markdown
-from steelyard_workbench.kit.loaded import Loaded
-from steelyard_workbench.kit.page import OnePartPage
+from steelyard_workbench.kit.page import Loaded, OnePartPage
 from steelyard_workbench.kit.problems import leave_to_banner
 from steelyard_workbench.kit.session import Session
-from steelyard_workbench.kit.states import empty
 from steelyard_workbench.kit.tasks import Task
+from steelyard_workbench.kit.views import behind_button, empty
+from steelyard_workbench.kit.words import escape_markdown
 from steelyard_workbench.pages.evaluations.over_time import RunsOverTime
 from steelyard_workbench.parts.datasets.names import dataset_name, dataset_options, no_datasets
 from steelyard_workbench.parts.evaluations.listing import (

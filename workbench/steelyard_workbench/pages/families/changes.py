@@ -31,11 +31,11 @@ from steelyard.families.fine_tune_wire import Job
 from steelyard.families.wire import Family, ModelVersion
 from steelyard_workbench.kit.basics import Boxed, stack
 from steelyard_workbench.kit.components.confirmation import Confirmation
-from steelyard_workbench.kit.escaping import escape_markdown
-from steelyard_workbench.kit.loaded import Loaded
+from steelyard_workbench.kit.page import Loaded
 from steelyard_workbench.kit.problems import Problem, problem_of
 from steelyard_workbench.kit.session import Session
-from steelyard_workbench.kit.states import failed, verdict
+from steelyard_workbench.kit.views import failed, verdict
+from steelyard_workbench.kit.words import escape_markdown
 from steelyard_workbench.pages.families.result import HeldOutResult
 from steelyard_workbench.parts.families.labels import differences
 

@@ -18,15 +18,15 @@ from steelyard.families.fine_tune_wire import Job
 from steelyard.families.wire import DeletedModelVersion, DiscardedModelVersion, Family, ModelVersion
 from steelyard.wire.jobs import UNFINISHED
 from steelyard_workbench.kit.basics import action_button, small_text, stack
-from steelyard_workbench.kit.components.facts import facts, heading, table
-from steelyard_workbench.kit.components.numbers import ago
-from steelyard_workbench.kit.escaping import escape_markdown
-from steelyard_workbench.kit.states import (
-    empty,
-    refused_button,
-)
 from steelyard_workbench.kit.tasks import Task, Write
-from steelyard_workbench.kit.terms import everyday
+from steelyard_workbench.kit.views import (
+    empty,
+    facts,
+    heading,
+    refused_button,
+    table,
+)
+from steelyard_workbench.kit.words import ago, escape_markdown, everyday
 from steelyard_workbench.pages.families.changes import Seen
 from steelyard_workbench.pages.families.gate_card import show_gate
 from steelyard_workbench.pages.families.line_moves import LineMoves

@@ -34,9 +34,9 @@ from steelyard.evaluations.measures.gate_rules import (
 )
 from steelyard_workbench.kit.basics import action_button, html_pane, small_text, stack
 from steelyard_workbench.kit.components import figures
-from steelyard_workbench.kit.components.facts import heading, table
-from steelyard_workbench.kit.escaping import cut
 from steelyard_workbench.kit.theme import BLUE, GREY, ORANGE
+from steelyard_workbench.kit.views import heading, table
+from steelyard_workbench.kit.words import cut
 from steelyard_workbench.parts.families.verdicts import is_fall_good, verdict_of
 
 #: Decisions, and outcomes, that the number line of each shows; the worst come first.

@@ -16,11 +16,10 @@ from steelyard.errors import SteelyardError
 from steelyard.evaluations.wire import Evaluation, EvaluationRecord, JobRecord, RecordGroup
 from steelyard.families.fine_tune_wire import Job
 from steelyard_workbench.kit.basics import Boxed, action_button, stack
-from steelyard_workbench.kit.components.facts import facts, heading
 from steelyard_workbench.kit.components.frame_table import FrameTable, PageRequest, TablePage
-from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.scheduling import schedule
-from steelyard_workbench.kit.states import empty
+from steelyard_workbench.kit.views import empty, facts, heading
+from steelyard_workbench.kit.words import escape_markdown
 from steelyard_workbench.pages.families.gate_card import HeldOutRequest
 from steelyard_workbench.parts.datasets.questions import as_text, top_of
 from steelyard_workbench.parts.review.sending import RowReview

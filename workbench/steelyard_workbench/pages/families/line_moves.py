@@ -17,10 +17,10 @@ from steelyard.families.fine_tune_wire import FineTuneEstimate, Job
 from steelyard.families.wire import Family, ModelVersion
 from steelyard.models.wire import Model
 from steelyard_workbench.kit.basics import Boxed, small_text, stack
-from steelyard_workbench.kit.components.numbers import is_free
 from steelyard_workbench.kit.problems import not_loaded
-from steelyard_workbench.kit.states import loading
 from steelyard_workbench.kit.tasks import Task
+from steelyard_workbench.kit.views import loading
+from steelyard_workbench.kit.words import is_free
 from steelyard_workbench.pages.families.changes import CHANGED, FamilyChanges, adapter_of
 from steelyard_workbench.pages.families.start_form import fetch_expected, show_estimate
 

@@ -19,21 +19,20 @@ from steelyard_workbench.kit.basics import html_pane, stack
 from steelyard_workbench.kit.components.choices import Choice as Steps
 from steelyard_workbench.kit.components.choices import Choices
 from steelyard_workbench.kit.components.details import Details
-from steelyard_workbench.kit.components.facts import card
-from steelyard_workbench.kit.components.numbers import counted
 from steelyard_workbench.kit.components.side_by_side import side_by_side
-from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.problems import leave_to_banner, not_loaded, problem_of
 from steelyard_workbench.kit.session import Session
-from steelyard_workbench.kit.states import (
+from steelyard_workbench.kit.tasks import Task, Write
+from steelyard_workbench.kit.theme import token
+from steelyard_workbench.kit.views import (
     as_sentence,
+    card,
     empty,
     failed,
     loading,
     verdict,
 )
-from steelyard_workbench.kit.tasks import Task, Write
-from steelyard_workbench.kit.theme import token
+from steelyard_workbench.kit.words import counted, escape_markdown
 from steelyard_workbench.pages.families.changes import Seen
 from steelyard_workbench.pages.families.family_details import FamilyDetails
 from steelyard_workbench.pages.families.gate_card import HeldOutRequest

@@ -11,14 +11,11 @@ from panel.viewable import Viewable
 from steelyard.datasets.wire import Dataset
 from steelyard.families.wire import Family, FamilyList
 from steelyard_workbench.kit.basics import action_button, stack
-from steelyard_workbench.kit.components.facts import heading
 from steelyard_workbench.kit.components.mark_table import mark_table
-from steelyard_workbench.kit.components.numbers import ago
-from steelyard_workbench.kit.escaping import escape_markdown
-from steelyard_workbench.kit.loaded import Loaded
-from steelyard_workbench.kit.page import Page
+from steelyard_workbench.kit.page import Loaded, Page
 from steelyard_workbench.kit.session import Session
-from steelyard_workbench.kit.states import empty, verdict
+from steelyard_workbench.kit.views import empty, heading, verdict
+from steelyard_workbench.kit.words import ago, escape_markdown
 from steelyard_workbench.pages.evaluations.page import offered_datasets
 from steelyard_workbench.pages.families.one_family import OneFamily
 from steelyard_workbench.pages.families.start_form import FamilyForm

@@ -20,10 +20,9 @@ from steelyard.families.fine_tune_wire import Job
 from steelyard.families.wire import Family, ModelVersion
 from steelyard.wire.jobs import UNFINISHED
 from steelyard_workbench.kit.basics import html_pane
-from steelyard_workbench.kit.components.numbers import moment, percent_text
-from steelyard_workbench.kit.escaping import cut
 from steelyard_workbench.kit.look import CARD_CSS, TABLE_CSS, beam, chip, pill, verdict_card
 from steelyard_workbench.kit.theme import Status
+from steelyard_workbench.kit.words import cut, moment, percent_text
 from steelyard_workbench.pages.families.held_out import is_right, right_outcome
 from steelyard_workbench.parts.datasets.questions import as_line, top_of
 from steelyard_workbench.parts.families.labels import right_of_gate, right_of_group

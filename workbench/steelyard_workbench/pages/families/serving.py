@@ -13,8 +13,7 @@ from steelyard.errors import LiveLimitError, PriceChangedError, SteelyardError, 
 from steelyard.families.wire import Answering, KeptWarm, ModelVersion
 from steelyard.wire.decoding import convert
 from steelyard_workbench.kit.basics import Boxed
-from steelyard_workbench.kit.components.numbers import ago
-from steelyard_workbench.kit.escaping import escape_markdown
+from steelyard_workbench.kit.words import ago, escape_markdown
 from steelyard_workbench.pages.families.changes import FamilyChanges, adapter_of
 
 

@@ -21,11 +21,10 @@ from steelyard.families.fine_tune_wire import FineTuneEstimate, Job
 from steelyard.families.wire import MAX_LORA_RANK
 from steelyard_workbench.kit.basics import Boxed, action_button, stack
 from steelyard_workbench.kit.components.details import Details
-from steelyard_workbench.kit.components.facts import facts
-from steelyard_workbench.kit.components.numbers import is_free
 from steelyard_workbench.kit.problems import needed, not_loaded
-from steelyard_workbench.kit.states import loading
 from steelyard_workbench.kit.tasks import Scope, Task, Write
+from steelyard_workbench.kit.views import facts, loading
+from steelyard_workbench.kit.words import is_free
 from steelyard_workbench.parts.datasets.names import dataset_options
 
 #: Characters of the longest name of a family.

@@ -10,8 +10,8 @@ from bokeh.models import ColumnDataSource, NumeralTickFormatter
 
 from steelyard.evaluations.frontier_wire import FrontierMeasure, FrontierPoint
 from steelyard_workbench.kit.components import figures
-from steelyard_workbench.kit.components.numbers import SHARES, named_text
 from steelyard_workbench.kit.theme import BLUE, SERIES
+from steelyard_workbench.kit.words import SHARES, named_text
 
 #: The measures, with their units.
 MEASURES: dict[str, FrontierMeasure] = {

@@ -16,15 +16,12 @@ from steelyard.evaluations.frontier_wire import Frontier
 from steelyard.evaluations.wire import DecisionMeasures
 from steelyard_workbench.kit.basics import Boxed, action_button, small_text, stack
 from steelyard_workbench.kit.components import figures
-from steelyard_workbench.kit.components.facts import heading
 from steelyard_workbench.kit.components.mark_table import mark_table
-from steelyard_workbench.kit.components.numbers import named_text
 from steelyard_workbench.kit.components.side_by_side import number_fields
-from steelyard_workbench.kit.escaping import escape_markdown
-from steelyard_workbench.kit.loaded import Loaded
-from steelyard_workbench.kit.page import OnePartPage
+from steelyard_workbench.kit.page import Loaded, OnePartPage
 from steelyard_workbench.kit.session import Session
-from steelyard_workbench.kit.states import empty
+from steelyard_workbench.kit.views import empty, heading
+from steelyard_workbench.kit.words import escape_markdown, named_text
 from steelyard_workbench.pages.evaluations.page import (
     dataset_select,
     datasets_and_chosen,

@@ -21,10 +21,8 @@ from steelyard.families.wire import Family
 from steelyard.named.wire import NamedDecision
 from steelyard.review.wire import Draft
 from steelyard.wire.jobs import UNFINISHED
-from steelyard_workbench.kit.components.numbers import ago, counted
-from steelyard_workbench.kit.escaping import escape_markdown
-from steelyard_workbench.kit.terms import everyday
 from steelyard_workbench.kit.theme import Status
+from steelyard_workbench.kit.words import ago, counted, escape_markdown, everyday
 from steelyard_workbench.parts.families.labels import move_text
 from steelyard_workbench.parts.families.verdicts import verdict_of, why_of
 from steelyard_workbench.parts.live.alarms import view_behind

@@ -21,12 +21,10 @@ from steelyard.evaluations.wire import Evaluation
 from steelyard.families.wire import Family
 from steelyard_workbench.kit.basics import action_button, stack
 from steelyard_workbench.kit.components.choices import Choice, Choices
-from steelyard_workbench.kit.components.facts import FRAME, facts, heading
-from steelyard_workbench.kit.components.numbers import ago
-from steelyard_workbench.kit.loaded import Loaded, SharedFetch
-from steelyard_workbench.kit.page import Page
+from steelyard_workbench.kit.page import Loaded, Page, SharedFetch
 from steelyard_workbench.kit.session import Session
-from steelyard_workbench.kit.states import empty, verdict
+from steelyard_workbench.kit.views import FRAME, empty, facts, heading, verdict
+from steelyard_workbench.kit.words import ago
 from steelyard_workbench.pages.home.attention import (
     Need,
     alarm_needs,

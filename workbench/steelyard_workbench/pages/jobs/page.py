@@ -23,19 +23,16 @@ from steelyard.wire.jobs import UNFINISHED, JobSummary
 from steelyard_workbench.kit.basics import Boxed, action_button, stack
 from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.confirmation import Confirmation
-from steelyard_workbench.kit.components.facts import facts, heading, table
 from steelyard_workbench.kit.components.mark_table import mark_table
-from steelyard_workbench.kit.components.numbers import ago
 from steelyard_workbench.kit.components.progress_bar import ProgressBar
-from steelyard_workbench.kit.escaping import escape_markdown
-from steelyard_workbench.kit.loaded import Loaded
-from steelyard_workbench.kit.page import Page
+from steelyard_workbench.kit.page import Loaded, Page
 from steelyard_workbench.kit.problems import leave_to_banner
 from steelyard_workbench.kit.scheduling import schedule
 from steelyard_workbench.kit.session import Session
-from steelyard_workbench.kit.states import empty, refused_button
 from steelyard_workbench.kit.tasks import Task
 from steelyard_workbench.kit.theme import BLUE
+from steelyard_workbench.kit.views import empty, facts, heading, refused_button, table
+from steelyard_workbench.kit.words import ago, escape_markdown
 from steelyard_workbench.pages.jobs.progress import (
     ActiveRow,
     Track,

@@ -12,7 +12,7 @@ from steelyard.models.setup_wire import SETUP
 from steelyard.wire.jobs import JobSummary
 from steelyard_workbench.kit.basics import Boxed, action_button, small_text
 from steelyard_workbench.kit.components.progress_bar import ProgressBar
-from steelyard_workbench.kit.states import refused_button
+from steelyard_workbench.kit.views import refused_button
 
 #: Seconds that a rate is of: the last half minute predicts the rest better than the whole.
 WINDOW_S = 30.0

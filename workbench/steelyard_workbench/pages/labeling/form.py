@@ -32,13 +32,12 @@ from steelyard.datasets.wire import Dataset
 from steelyard.imports.encodings import Source
 from steelyard.labeling.wire import LabelingJob, LabelingSource, TeacherList
 from steelyard_workbench.kit.basics import Boxed, action_button, small_text, stack
-from steelyard_workbench.kit.components.facts import card, heading
 from steelyard_workbench.kit.components.file_chooser import FileChooser
 from steelyard_workbench.kit.components.side_by_side import number_fields
-from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.problems import LackingError
-from steelyard_workbench.kit.states import verdict
 from steelyard_workbench.kit.tasks import Scope, Write
+from steelyard_workbench.kit.views import card, heading, verdict
+from steelyard_workbench.kit.words import escape_markdown
 from steelyard_workbench.parts.balance import AgreedPrice
 from steelyard_workbench.parts.datasets.importing import name_of
 from steelyard_workbench.parts.datasets.names import dataset_options

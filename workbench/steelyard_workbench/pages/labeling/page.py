@@ -12,13 +12,11 @@ from steelyard.datasets.wire import Dataset
 from steelyard.labeling.wire import LabelingJob, LabelingResult, TeacherList
 from steelyard.wire.jobs import UNFINISHED
 from steelyard_workbench.kit.basics import action_button, stack
-from steelyard_workbench.kit.components.facts import behind_button, facts
 from steelyard_workbench.kit.components.mark_table import mark_table
-from steelyard_workbench.kit.components.numbers import ago
-from steelyard_workbench.kit.loaded import Loaded
-from steelyard_workbench.kit.page import OnePartPage
+from steelyard_workbench.kit.page import Loaded, OnePartPage
 from steelyard_workbench.kit.session import Session
-from steelyard_workbench.kit.states import empty
+from steelyard_workbench.kit.views import behind_button, empty, facts
+from steelyard_workbench.kit.words import ago
 from steelyard_workbench.pages.labeling.form import LabelingForm
 from steelyard_workbench.pages.labeling.queue import LabelQueue, show_agreement
 

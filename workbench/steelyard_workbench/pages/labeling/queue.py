@@ -16,12 +16,11 @@ from steelyard.client import Client
 from steelyard.datasets.wire import Dataset
 from steelyard.labeling.wire import LabelingJob, LabelingResult
 from steelyard_workbench.kit.basics import Boxed, action_button, small_text, stack
-from steelyard_workbench.kit.components.facts import heading, table
 from steelyard_workbench.kit.components.mark_table import MarkTable, mark_table
-from steelyard_workbench.kit.components.numbers import measure_text
 from steelyard_workbench.kit.components.side_by_side import number_fields
-from steelyard_workbench.kit.states import empty, verdict
 from steelyard_workbench.kit.tasks import Scope, Write
+from steelyard_workbench.kit.views import empty, heading, table, verdict
+from steelyard_workbench.kit.words import measure_text
 
 #: Rows of a page of the queue.
 PAGE = 50

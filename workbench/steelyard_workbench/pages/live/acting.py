@@ -10,8 +10,8 @@ import panel_material_ui as pmui
 
 from steelyard.decision_log.wire import DecisionSummary, TopProbabilityRow
 from steelyard_workbench.kit.basics import Boxed, action_button, html_pane
-from steelyard_workbench.kit.components.facts import card
 from steelyard_workbench.kit.look import CARD_CSS
+from steelyard_workbench.kit.views import card
 from steelyard_workbench.parts.live.view import AnswerFilter
 
 #: The sentence above the slider says its value.

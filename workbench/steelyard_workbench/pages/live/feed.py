@@ -19,9 +19,9 @@ from steelyard_workbench.kit.components.download import ExportButtons
 from steelyard_workbench.kit.components.frame_table import FrameTable, PageRequest, TablePage
 from steelyard_workbench.kit.look import bar, coloured_chip, pill
 from steelyard_workbench.kit.problems import Problem, not_loaded, problem_of
-from steelyard_workbench.kit.states import failed, loading
 from steelyard_workbench.kit.tasks import OneAtATime, Task
 from steelyard_workbench.kit.theme import outcome_colours
+from steelyard_workbench.kit.views import failed, loading
 from steelyard_workbench.parts.live.view import View
 
 _PAGE = 200

@@ -13,11 +13,12 @@ from steelyard.alarms.wire import Alarm
 from steelyard.decision_log.wire import DecisionGroup, DecisionSummary
 from steelyard.wire.measures import Measure
 from steelyard_workbench.kit.basics import action_button, html_pane, small_text, stack
-from steelyard_workbench.kit.components import figures, numbers
-from steelyard_workbench.kit.components.facts import heading
+from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.mark_table import mark_table
 from steelyard_workbench.kit.look import CARD_CSS, with_tokens
-from steelyard_workbench.kit.states import empty, with_details
+from steelyard_workbench.kit.views import empty, heading, with_details
+from steelyard_workbench.kit.words import measure_text
+from steelyard_workbench.kit.words import share_text as share_in_words
 from steelyard_workbench.pages.live.charts import rate_chart, unit_of
 from steelyard_workbench.parts.evaluations.charts import (
     FEW,
@@ -88,7 +89,7 @@ def show_strip(summary: DecisionSummary) -> Viewable:
 
 def _shares(measure: Measure | None, otherwise: str) -> tuple[str, str]:
     """Return a share in whole percent, and as HTML its interval and number of answers."""
-    value, _, rest = numbers.share_text(measure).partition(" (")
+    value, _, rest = share_in_words(measure).partition(" (")
     rest = otherwise if measure is None else rest.removesuffix(")")
     return "—" if measure is None else value, f'<span class="note">{escape(rest)}</span>'
 
@@ -214,7 +215,7 @@ def _calibration(summary: DecisionSummary, open_: Open, tables: set[str]) -> Vie
         (
             bin_name(row),
             "—" if row.mean_top_probability is None else f"{row.mean_top_probability:.3f}",
-            numbers.measure_text(row.accuracy),
+            measure_text(row.accuracy),
         )
         for row in (summary.reliability[place] for place in filled)
     ]

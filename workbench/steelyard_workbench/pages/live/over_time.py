@@ -22,12 +22,11 @@ from steelyard.errors import SteelyardError
 from steelyard.wire.measures import Measure
 from steelyard_workbench.kit.basics import Boxed, small_text, stack
 from steelyard_workbench.kit.components import figures
-from steelyard_workbench.kit.components.facts import heading
 from steelyard_workbench.kit.components.mark_table import mark_table
-from steelyard_workbench.kit.components.numbers import measure_text
-from steelyard_workbench.kit.loaded import Loaded
-from steelyard_workbench.kit.states import empty
+from steelyard_workbench.kit.page import Loaded
 from steelyard_workbench.kit.theme import BLUE, GREEN, GREY, ORANGE, SERIES
+from steelyard_workbench.kit.views import empty, heading
+from steelyard_workbench.kit.words import measure_text
 from steelyard_workbench.pages.live.charts import unit_of
 from steelyard_workbench.pages.live.figures import clock, share_text, time_text, with_table
 from steelyard_workbench.parts.live.view import AnswerFilter, View

@@ -22,17 +22,14 @@ from steelyard.errors import NotFoundError, SteelyardError
 from steelyard.shadows.wire import ShadowReport
 from steelyard_workbench.kit.basics import Boxed, action_button, filter_fields, stack
 from steelyard_workbench.kit.components.copy_text import CopyText
-from steelyard_workbench.kit.components.facts import heading, table
-from steelyard_workbench.kit.components.numbers import measure_text, percent_text
 from steelyard_workbench.kit.components.side_by_side import side_by_side
 from steelyard_workbench.kit.components.unseen import Visibility
-from steelyard_workbench.kit.escaping import escape_markdown
-from steelyard_workbench.kit.loaded import Loaded
-from steelyard_workbench.kit.page import Page
+from steelyard_workbench.kit.page import Loaded, Page
 from steelyard_workbench.kit.scheduling import schedule
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.snippets import as_curl, as_python
-from steelyard_workbench.kit.states import empty
+from steelyard_workbench.kit.views import empty, heading, table
+from steelyard_workbench.kit.words import escape_markdown, measure_text, percent_text
 from steelyard_workbench.pages.live.acting import WouldAct
 from steelyard_workbench.pages.live.feed import Feed
 from steelyard_workbench.pages.live.figures import show_details, show_strip

@@ -17,9 +17,9 @@ from steelyard.client import Client
 from steelyard.datasets.from_feedback_wire import MAX_NAMED
 from steelyard.datasets.wire import Dataset
 from steelyard_workbench.kit.basics import Boxed, action_button, small_text, stack
-from steelyard_workbench.kit.escaping import escape_markdown
-from steelyard_workbench.kit.loaded import Loaded
+from steelyard_workbench.kit.page import Loaded
 from steelyard_workbench.kit.tasks import Scope, Write
+from steelyard_workbench.kit.words import escape_markdown
 from steelyard_workbench.parts.datasets.names import dataset_options
 from steelyard_workbench.parts.live.view import View
 from steelyard_workbench.parts.review.sending import SEND

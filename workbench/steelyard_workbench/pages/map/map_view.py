@@ -33,8 +33,8 @@ from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.choices import Choice, Choices
 from steelyard_workbench.kit.components.side_by_side import side_by_side
 from steelyard_workbench.kit.session import Session
-from steelyard_workbench.kit.states import loading
 from steelyard_workbench.kit.tasks import Scope, Task, Write
+from steelyard_workbench.kit.views import loading
 from steelyard_workbench.pages.map.colouring import (
     COLOURS_BY,
     OF_ANSWERS,

@@ -14,13 +14,11 @@ from steelyard.datasets.wire import Dataset
 from steelyard.maps.wire import MAX_POINTS, DatasetMap
 from steelyard.wire.jobs import UNFINISHED
 from steelyard_workbench.kit.basics import stack
-from steelyard_workbench.kit.components.facts import heading
 from steelyard_workbench.kit.components.progress_bar import ProgressBar
-from steelyard_workbench.kit.loaded import Loaded
-from steelyard_workbench.kit.page import OnePartPage
+from steelyard_workbench.kit.page import Loaded, OnePartPage
 from steelyard_workbench.kit.session import Session
-from steelyard_workbench.kit.states import empty, verdict
 from steelyard_workbench.kit.theme import Status
+from steelyard_workbench.kit.views import empty, heading, verdict
 from steelyard_workbench.pages.evaluations.page import dataset_select
 from steelyard_workbench.pages.map.map_view import Mapped, MapView, fetch_mapped
 from steelyard_workbench.parts.datasets.names import no_datasets

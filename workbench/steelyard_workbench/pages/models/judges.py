@@ -22,20 +22,19 @@ from steelyard.wire.limits import MAX_THOUGHT_TOKENS, THOUGHT_TOKENS
 from steelyard.wire.origins import LabelledBy
 from steelyard_workbench.kit.basics import action_button, small_text, stack
 from steelyard_workbench.kit.components.choices import Choice, Choices
-from steelyard_workbench.kit.components.facts import facts, heading, table
 from steelyard_workbench.kit.components.mark_table import mark_table
-from steelyard_workbench.kit.components.numbers import (
+from steelyard_workbench.kit.components.side_by_side import side_by_side
+from steelyard_workbench.kit.page import Loaded
+from steelyard_workbench.kit.personal import Section
+from steelyard_workbench.kit.views import empty, facts, heading, table, verdict, with_details
+from steelyard_workbench.kit.words import (
     ago,
     change_text,
+    escape_markdown,
     measure_text,
     percent_text,
     share_text,
 )
-from steelyard_workbench.kit.components.side_by_side import side_by_side
-from steelyard_workbench.kit.escaping import escape_markdown
-from steelyard_workbench.kit.loaded import Loaded
-from steelyard_workbench.kit.personal import Section
-from steelyard_workbench.kit.states import empty, verdict, with_details
 from steelyard_workbench.parts.setup_tasks import DOING, show_task, size_text, so_far
 
 _ABOUT = (

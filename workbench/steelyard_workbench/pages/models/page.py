@@ -15,15 +15,12 @@ from steelyard.client.model_choices import ModelChoice, list_choices
 from steelyard.models.pressures import REWORDED
 from steelyard.models.wire import Model
 from steelyard_workbench.kit.basics import action_button
-from steelyard_workbench.kit.components.facts import facts, heading
 from steelyard_workbench.kit.components.mark_table import mark_table
-from steelyard_workbench.kit.components.numbers import measure_text, percent_text
 from steelyard_workbench.kit.components.side_by_side import side_by_side
-from steelyard_workbench.kit.loaded import Loaded
-from steelyard_workbench.kit.page import Page
+from steelyard_workbench.kit.page import Loaded, Page
 from steelyard_workbench.kit.session import Session
-from steelyard_workbench.kit.states import empty, with_details
-from steelyard_workbench.kit.terms import everyday
+from steelyard_workbench.kit.views import empty, facts, heading, with_details
+from steelyard_workbench.kit.words import everyday, measure_text, percent_text
 from steelyard_workbench.pages.models.judges import JudgeSection
 from steelyard_workbench.pages.models.routes import Routes
 

@@ -15,14 +15,13 @@ from steelyard.datasets.wire import Dataset
 from steelyard.models.route_wire import ModelRoute, RouteFit, RouteList
 from steelyard.models.wire import Model
 from steelyard_workbench.kit.basics import action_button, small_text, stack
-from steelyard_workbench.kit.components.facts import facts, heading, table
 from steelyard_workbench.kit.components.mark_table import mark_table
-from steelyard_workbench.kit.components.numbers import measure_text, percent_text
 from steelyard_workbench.kit.components.side_by_side import number_fields, side_by_side
-from steelyard_workbench.kit.loaded import Loaded
+from steelyard_workbench.kit.page import Loaded
 from steelyard_workbench.kit.personal import Section
 from steelyard_workbench.kit.problems import needed
-from steelyard_workbench.kit.states import empty, verdict
+from steelyard_workbench.kit.views import empty, facts, heading, table, verdict
+from steelyard_workbench.kit.words import measure_text, percent_text
 from steelyard_workbench.parts.datasets.names import dataset_options
 from steelyard_workbench.parts.setup_tasks import show_task
 

@@ -14,15 +14,14 @@ from steelyard.client import console_calls
 from steelyard.people.operator_wire import AccountEntry, ConnectedModel
 from steelyard.people.wire import CurrentSession
 from steelyard_workbench.kit.basics import small_text
-from steelyard_workbench.kit.components.facts import facts, heading, table
 from steelyard_workbench.kit.components.mark_table import mark_table
-from steelyard_workbench.kit.components.numbers import moment
 from steelyard_workbench.kit.components.side_by_side import side_by_side
-from steelyard_workbench.kit.loaded import Loaded
+from steelyard_workbench.kit.page import Loaded
 from steelyard_workbench.kit.paged import PagedTable
 from steelyard_workbench.kit.personal import PersonalPage, Section
 from steelyard_workbench.kit.problems import needed
-from steelyard_workbench.kit.states import empty, with_details
+from steelyard_workbench.kit.views import empty, facts, heading, table, with_details
+from steelyard_workbench.kit.words import moment
 from steelyard_workbench.parts.backup import BackupSection
 from steelyard_workbench.parts.balance import usd
 

@@ -16,10 +16,8 @@ from steelyard.decisions.several import LabelSet
 from steelyard.decisions.wire import Novelty, SentenceEffect
 from steelyard_workbench.kit.basics import html_pane, small_text
 from steelyard_workbench.kit.components import figures
-from steelyard_workbench.kit.components.numbers import is_free
-from steelyard_workbench.kit.escaping import escape_markdown
-from steelyard_workbench.kit.states import verdict
-from steelyard_workbench.kit.terms import everyday
+from steelyard_workbench.kit.views import verdict
+from steelyard_workbench.kit.words import escape_markdown, everyday, is_free
 from steelyard_workbench.parts.answer_card import answer_card, unstated_text
 from steelyard_workbench.parts.datasets.questions import threshold_of
 

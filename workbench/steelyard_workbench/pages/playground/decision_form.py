@@ -13,9 +13,9 @@ from steelyard.decisions.kinds import BINARY_NAMES
 from steelyard.decisions.several import LabelSet, ids_of_labels, multi_label
 from steelyard.errors import InvalidRequestError
 from steelyard_workbench.kit.basics import ANY_LENGTH, Boxed, action_button, small_text, stack
-from steelyard_workbench.kit.components.facts import FRAME
-from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.problems import LackingError
+from steelyard_workbench.kit.views import FRAME
+from steelyard_workbench.kit.words import escape_markdown
 from steelyard_workbench.pages.playground.read_as import read_as_text, wording_fields
 from steelyard_workbench.pages.playground.typing_memory import follow_typing
 from steelyard_workbench.parts.datasets.questions import questions_of

@@ -11,8 +11,8 @@ from steelyard.datasets.wire import Example
 from steelyard.decisions.named import PRODUCTION
 from steelyard.errors import NotFoundError
 from steelyard.named.wire import NamedVersion
-from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.session import Session
+from steelyard_workbench.kit.words import escape_markdown
 from steelyard_workbench.pages.playground.decision_form import DecisionFields, fields_of
 from steelyard_workbench.parts.datasets.questions import labels_text
 from steelyard_workbench.parts.datasets.row_pages import at_places

@@ -10,9 +10,9 @@ import panel_material_ui as pmui
 
 from steelyard.decisions.statements import Reading, read_yes_no
 from steelyard_workbench.kit.basics import ANY_LENGTH, Boxed, action_button, stack
-from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.problems import typed
 from steelyard_workbench.kit.theme import TEXT
+from steelyard_workbench.kit.words import escape_markdown
 
 _AS_TYPED = "Read as the question itself: no rule turns it into a statement."
 

@@ -14,12 +14,11 @@ from steelyard.errors import SteelyardError
 from steelyard.models.judge_wire import Judge
 from steelyard.serving.reader.catalogue import READER, SHIPPED
 from steelyard_workbench.kit.basics import stack
-from steelyard_workbench.kit.components.facts import card
-from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.personal import Section
 from steelyard_workbench.kit.session import Session
-from steelyard_workbench.kit.states import verdict
 from steelyard_workbench.kit.tasks import OneAtATime, Scope
+from steelyard_workbench.kit.views import card, verdict
+from steelyard_workbench.kit.words import escape_markdown
 from steelyard_workbench.parts.setup_tasks import show_task, size_text
 
 _UNSURE = "Do not rely on this yes or no before you have measured it on rows of your own."

@@ -23,15 +23,13 @@ from steelyard.wire.decoding import decoder_of
 from steelyard.wire.violations import Violations
 from steelyard_workbench.kit.basics import Boxed, action_button, small_text, stack
 from steelyard_workbench.kit.components.choices import Choice, Choices
-from steelyard_workbench.kit.components.facts import card, heading
-from steelyard_workbench.kit.components.numbers import is_free
 from steelyard_workbench.kit.components.unseen import TabMemory
-from steelyard_workbench.kit.escaping import escape_markdown
-from steelyard_workbench.kit.loaded import Loaded
+from steelyard_workbench.kit.page import Loaded
 from steelyard_workbench.kit.problems import needed
 from steelyard_workbench.kit.session import Session
-from steelyard_workbench.kit.states import empty, verdict
 from steelyard_workbench.kit.tasks import Scope, Write
+from steelyard_workbench.kit.views import card, empty, heading, verdict
+from steelyard_workbench.kit.words import escape_markdown, is_free
 from steelyard_workbench.parts.datasets.names import dataset_options
 
 #: The most datasets that are looked at for one that can take the row, those used last.

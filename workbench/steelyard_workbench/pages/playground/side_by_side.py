@@ -17,11 +17,9 @@ from steelyard.client import Client
 from steelyard.client.answers import DecideAnswer
 from steelyard_workbench.kit.basics import Boxed, small_text, stack
 from steelyard_workbench.kit.components import figures
-from steelyard_workbench.kit.components.facts import heading, table
-from steelyard_workbench.kit.components.numbers import is_free
-from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.problems import Problem, problem_of
-from steelyard_workbench.kit.states import failed, loading
+from steelyard_workbench.kit.views import failed, heading, loading, table
+from steelyard_workbench.kit.words import escape_markdown, is_free
 
 #: The most models that are asked at once, decisions that have a column of the table, and outcomes
 #: of its chart.

@@ -14,10 +14,10 @@ from steelyard.families.wire import Family
 from steelyard.review.wire import Draft, SealedDraft
 from steelyard_workbench.kit import corner
 from steelyard_workbench.kit.basics import Boxed, action_button, stack
-from steelyard_workbench.kit.loaded import Loaded
+from steelyard_workbench.kit.page import Loaded
 from steelyard_workbench.kit.session import Session
-from steelyard_workbench.kit.states import refused_button
 from steelyard_workbench.kit.tasks import Write
+from steelyard_workbench.kit.views import refused_button
 from steelyard_workbench.parts.datasets.next_steps import START
 from steelyard_workbench.parts.families.labels import CANNOT_CONTINUE, CONTINUE, continue_of
 

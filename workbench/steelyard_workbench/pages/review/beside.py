@@ -20,11 +20,9 @@ from steelyard.errors import RowsLabelledApartError
 from steelyard.review.wire import Draft, DraftRow, History, LogEntry
 from steelyard_workbench.kit.basics import Boxed, action_button, small_text, stack
 from steelyard_workbench.kit.components.bar_list import BarList
-from steelyard_workbench.kit.components.facts import heading, table
-from steelyard_workbench.kit.components.numbers import ago
-from steelyard_workbench.kit.escaping import cut, escape_markdown
-from steelyard_workbench.kit.loaded import Loaded
-from steelyard_workbench.kit.states import empty
+from steelyard_workbench.kit.page import Loaded
+from steelyard_workbench.kit.views import empty, heading, table
+from steelyard_workbench.kit.words import ago, cut, escape_markdown
 from steelyard_workbench.pages.review.apart import is_apart
 from steelyard_workbench.pages.review.reviewers import Reviewers
 from steelyard_workbench.pages.review.suggesting import Suggesting

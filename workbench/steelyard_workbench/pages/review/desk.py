@@ -12,12 +12,12 @@ from steelyard.review.wire import MAX_EDITS, BulkAction, Draft, DraftRow, Queue,
 from steelyard_workbench.kit.basics import Boxed, action_button, stack
 from steelyard_workbench.kit.components.live_text import LiveText
 from steelyard_workbench.kit.components.side_by_side import side_by_side
-from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.problems import not_loaded, problem_of
 from steelyard_workbench.kit.scheduling import schedule
 from steelyard_workbench.kit.session import Session
-from steelyard_workbench.kit.states import empty, failed, loading, verdict
 from steelyard_workbench.kit.tasks import Task
+from steelyard_workbench.kit.views import empty, failed, loading, verdict
+from steelyard_workbench.kit.words import escape_markdown
 from steelyard_workbench.pages.review.after_sealing import AfterSealing
 from steelyard_workbench.pages.review.apart import is_apart, note_of
 from steelyard_workbench.pages.review.beside import Beside

@@ -13,10 +13,9 @@ from steelyard.client.tables import OutcomeEdit
 from steelyard.decisions.wire import MAX_GUIDELINE
 from steelyard.review.outcomes_wire import DecisionOutcomes, DraftOutcome, DraftOutcomes
 from steelyard_workbench.kit.basics import Boxed, action_button, small_text, stack
-from steelyard_workbench.kit.components.numbers import counted
-from steelyard_workbench.kit.escaping import escape_markdown
-from steelyard_workbench.kit.loaded import Loaded
-from steelyard_workbench.kit.states import empty
+from steelyard_workbench.kit.page import Loaded
+from steelyard_workbench.kit.views import empty
+from steelyard_workbench.kit.words import counted, escape_markdown
 from steelyard_workbench.parts.datasets.outcome_table import OutcomeEditor
 
 _WHAT = (

@@ -16,15 +16,12 @@ from steelyard.datasets.wire import Dataset
 from steelyard.review.wire import Draft
 from steelyard_workbench.kit.basics import Boxed, action_button, small_text, stack
 from steelyard_workbench.kit.components.confirmation import Confirmation
-from steelyard_workbench.kit.components.facts import heading, table
-from steelyard_workbench.kit.components.numbers import ago, counted
-from steelyard_workbench.kit.escaping import escape_markdown
-from steelyard_workbench.kit.loaded import Loaded
-from steelyard_workbench.kit.page import Page
+from steelyard_workbench.kit.page import Loaded, Page
 from steelyard_workbench.kit.problems import not_loaded
 from steelyard_workbench.kit.session import Session
-from steelyard_workbench.kit.states import empty
 from steelyard_workbench.kit.tasks import OneAtATime, Scope, Write
+from steelyard_workbench.kit.views import empty, heading, table
+from steelyard_workbench.kit.words import ago, counted, escape_markdown
 from steelyard_workbench.pages.review.desk import Desk
 from steelyard_workbench.parts.datasets.names import dataset_options, no_datasets
 

@@ -17,13 +17,11 @@ from steelyard.review.requests import MAX_KNOWN_SHARE
 from steelyard.review.wire import Draft, Queue
 from steelyard.wire.origins import LabelledBy
 from steelyard_workbench.kit.basics import Boxed, action_button, small_text, stack
-from steelyard_workbench.kit.components.facts import heading, table
-from steelyard_workbench.kit.components.numbers import counted, measure_text, share_text
 from steelyard_workbench.kit.components.side_by_side import number_fields
-from steelyard_workbench.kit.escaping import escape_markdown
-from steelyard_workbench.kit.loaded import Loaded
-from steelyard_workbench.kit.states import empty
+from steelyard_workbench.kit.page import Loaded
 from steelyard_workbench.kit.tasks import Write
+from steelyard_workbench.kit.views import empty, heading, table
+from steelyard_workbench.kit.words import counted, escape_markdown, measure_text, share_text
 from steelyard_workbench.pages.review.queue_tabs import TITLES
 from steelyard_workbench.parts.review.row_filter import RowFilter
 

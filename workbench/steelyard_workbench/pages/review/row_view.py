@@ -12,7 +12,6 @@ import panel as pn
 from steelyard.decisions.several import LabelSet, label_sets
 from steelyard.review.wire import DraftRow
 from steelyard_workbench.kit.basics import Boxed
-from steelyard_workbench.kit.components.numbers import percent_text
 from steelyard_workbench.kit.components.row_card import (
     CardButton,
     CardQuestion,
@@ -21,6 +20,7 @@ from steelyard_workbench.kit.components.row_card import (
     Run,
 )
 from steelyard_workbench.kit.keys import key_of, shown_key
+from steelyard_workbench.kit.words import percent_text
 from steelyard_workbench.pages.review.apart import answer_text, is_apart, reviewers_choosing
 from steelyard_workbench.pages.review.suggestions import Suggested
 from steelyard_workbench.parts.datasets.questions import (

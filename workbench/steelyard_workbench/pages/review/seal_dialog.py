@@ -20,11 +20,10 @@ from steelyard.review.outcomes_wire import DraftOutcomes
 from steelyard.review.wire import Draft, SealAs
 from steelyard_workbench.kit.basics import action_button, stack
 from steelyard_workbench.kit.components.drawn_dialog import DrawnDialog
-from steelyard_workbench.kit.components.facts import table
-from steelyard_workbench.kit.loaded import Loaded
+from steelyard_workbench.kit.page import Loaded
 from steelyard_workbench.kit.problems import Problem, problem_of, typed
-from steelyard_workbench.kit.states import failed, verdict
 from steelyard_workbench.kit.tasks import Write
+from steelyard_workbench.kit.views import failed, table, verdict
 from steelyard_workbench.parts.families.labels import CANNOT_CONTINUE
 
 _VERSION, _DATASET = "The next version of its dataset", "A new dataset"

@@ -9,7 +9,7 @@ from steelyard.client import Client
 from steelyard.review.duties_wire import AnswerReceipt
 from steelyard.review.wire import Draft, DraftRow, EditReceipt, RowNow
 from steelyard_workbench.kit.problems import Problem
-from steelyard_workbench.kit.states import failed
+from steelyard_workbench.kit.views import failed
 from steelyard_workbench.pages.review.edits import EditQueue, Unsent
 from steelyard_workbench.pages.review.queue_reader import QueueReader
 from steelyard_workbench.pages.review.queue_tabs import QueueTabs

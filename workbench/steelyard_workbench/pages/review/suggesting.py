@@ -17,13 +17,12 @@ from steelyard.client.model_choices import ModelChoice
 from steelyard.review.wire import MAX_EDITS, DraftRow
 from steelyard_workbench.kit.basics import Boxed, action_button, small_text, stack
 from steelyard_workbench.kit.components.model_fields import offer_models
-from steelyard_workbench.kit.components.numbers import measure_text
 from steelyard_workbench.kit.components.side_by_side import number_fields
-from steelyard_workbench.kit.escaping import escape_markdown
-from steelyard_workbench.kit.loaded import Loaded
+from steelyard_workbench.kit.page import Loaded
 from steelyard_workbench.kit.problems import problem_of
-from steelyard_workbench.kit.states import failed
 from steelyard_workbench.kit.tasks import OneAtATime, Task
+from steelyard_workbench.kit.views import failed
+from steelyard_workbench.kit.words import escape_markdown, measure_text
 from steelyard_workbench.pages.review.suggestions import Suggestions
 
 #: How many rows are asked about at a time: each is a call.

@@ -9,8 +9,7 @@ from panel.viewable import Viewable
 
 from steelyard.review.wire import RowNow
 from steelyard_workbench.kit.basics import Boxed, action_button, stack
-from steelyard_workbench.kit.components.facts import table
-from steelyard_workbench.kit.states import verdict
+from steelyard_workbench.kit.views import table, verdict
 from steelyard_workbench.pages.review.edits import EditQueue, Unsent
 from steelyard_workbench.parts.datasets.questions import labels_text
 

@@ -14,11 +14,9 @@ from steelyard.errors import SteelyardError
 from steelyard.serving.health_wire import Health
 from steelyard_workbench.kit.basics import stack
 from steelyard_workbench.kit.components.details import Details
-from steelyard_workbench.kit.components.facts import facts, heading
-from steelyard_workbench.kit.escaping import escape_markdown
-from steelyard_workbench.kit.loaded import Loaded
-from steelyard_workbench.kit.page import Page
-from steelyard_workbench.kit.states import empty, verdict
+from steelyard_workbench.kit.page import Loaded, Page
+from steelyard_workbench.kit.views import empty, facts, heading, verdict
+from steelyard_workbench.kit.words import escape_markdown
 from steelyard_workbench.parts.backup import BackupSection
 from steelyard_workbench.parts.balance import usd
 from steelyard_workbench.parts.limits import show_limits

@@ -20,16 +20,14 @@ from steelyard.datasets.wire import Dataset, DecisionReadiness
 from steelyard.prompt_tuning.wire import PromptTuningJob
 from steelyard.wire.jobs import UNFINISHED
 from steelyard_workbench.kit.basics import Boxed, action_button, stack
-from steelyard_workbench.kit.components.facts import behind_button, facts, heading, table
 from steelyard_workbench.kit.components.mark_table import mark_table
 from steelyard_workbench.kit.components.model_fields import offer_models
-from steelyard_workbench.kit.components.numbers import ago
-from steelyard_workbench.kit.loaded import Loaded
-from steelyard_workbench.kit.page import OnePartPage
+from steelyard_workbench.kit.page import Loaded, OnePartPage
 from steelyard_workbench.kit.problems import not_loaded
 from steelyard_workbench.kit.session import Session
-from steelyard_workbench.kit.states import empty, verdict
 from steelyard_workbench.kit.tasks import Scope, Task, Write
+from steelyard_workbench.kit.views import behind_button, empty, facts, heading, table, verdict
+from steelyard_workbench.kit.words import ago
 from steelyard_workbench.pages.tuning.result import keyword_parts, show_result
 from steelyard_workbench.parts.balance import AgreedPrice
 from steelyard_workbench.parts.datasets.names import dataset_name, dataset_options

@@ -15,10 +15,9 @@ from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.changed_words import changed_words
 from steelyard_workbench.kit.components.copy_text import CopyText
 from steelyard_workbench.kit.components.details import Details
-from steelyard_workbench.kit.components.facts import heading, table
-from steelyard_workbench.kit.escaping import escape_markdown
-from steelyard_workbench.kit.states import verdict
 from steelyard_workbench.kit.theme import BLUE, Status
+from steelyard_workbench.kit.views import heading, table, verdict
+from steelyard_workbench.kit.words import escape_markdown
 
 _WORDS: dict[str, tuple[Status, str]] = {
     "improved": ("good", "Improved."),

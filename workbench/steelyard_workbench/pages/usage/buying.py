@@ -17,14 +17,13 @@ from steelyard.billing.wire import NewPurchase, Purchase
 from steelyard.errors import SteelyardError
 from steelyard_workbench.kit.basics import small_text
 from steelyard_workbench.kit.components.download import Download
-from steelyard_workbench.kit.components.facts import facts, heading
 from steelyard_workbench.kit.components.mark_table import mark_table
-from steelyard_workbench.kit.components.numbers import moment
 from steelyard_workbench.kit.components.side_by_side import side_by_side
-from steelyard_workbench.kit.loaded import Loaded
+from steelyard_workbench.kit.page import Loaded
 from steelyard_workbench.kit.personal import Section
 from steelyard_workbench.kit.problems import typed
-from steelyard_workbench.kit.states import empty
+from steelyard_workbench.kit.views import empty, facts, heading
+from steelyard_workbench.kit.words import moment
 from steelyard_workbench.parts.balance import usd
 
 #: Purchases that are listed.

@@ -12,13 +12,12 @@ from steelyard.billing.wire import Billing, Referral, TopUp
 from steelyard.people.wire import CurrentSession
 from steelyard_workbench.kit.basics import small_text, stack
 from steelyard_workbench.kit.components.copy_text import CopyText
-from steelyard_workbench.kit.components.facts import heading
-from steelyard_workbench.kit.components.numbers import is_free, moment
-from steelyard_workbench.kit.loaded import Loaded
+from steelyard_workbench.kit.page import Loaded
 from steelyard_workbench.kit.personal import PersonalPage, Section
 from steelyard_workbench.kit.problems import needed
 from steelyard_workbench.kit.session import Session
-from steelyard_workbench.kit.states import empty, verdict
+from steelyard_workbench.kit.views import empty, heading, verdict
+from steelyard_workbench.kit.words import is_free, moment
 from steelyard_workbench.pages.usage.buying import Purchases
 from steelyard_workbench.pages.usage.spending import SpendingSection, from_text
 from steelyard_workbench.parts.balance import Balance, usd

@@ -19,12 +19,11 @@ from panel.viewable import Viewable
 from steelyard.people.wire import Usage, UsageBy, UsageLine
 from steelyard_workbench.kit.basics import small_text, stack
 from steelyard_workbench.kit.components import figures
-from steelyard_workbench.kit.components.facts import table
 from steelyard_workbench.kit.components.mark_table import mark_table, show_data
-from steelyard_workbench.kit.loaded import Loaded
+from steelyard_workbench.kit.page import Loaded
 from steelyard_workbench.kit.personal import Section
-from steelyard_workbench.kit.states import empty
 from steelyard_workbench.kit.theme import BLUE
+from steelyard_workbench.kit.views import empty, table
 from steelyard_workbench.parts.balance import usd
 from steelyard_workbench.parts.live.view import WINDOWS, AnswerFilter, View, to_text
 

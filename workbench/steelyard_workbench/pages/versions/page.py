@@ -18,15 +18,12 @@ from steelyard_workbench.kit.basics import small_text, stack
 from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.bar_list import Bar, BarChart, BarList
 from steelyard_workbench.kit.components.choices import Choice, Choices
-from steelyard_workbench.kit.components.facts import facts, heading, table
 from steelyard_workbench.kit.components.frame_table import PageRequest, TablePage
-from steelyard_workbench.kit.components.numbers import ago
-from steelyard_workbench.kit.escaping import escape_markdown
-from steelyard_workbench.kit.loaded import Loaded
-from steelyard_workbench.kit.page import Page
+from steelyard_workbench.kit.page import Loaded, Page
 from steelyard_workbench.kit.session import Session
-from steelyard_workbench.kit.states import empty, verdict
 from steelyard_workbench.kit.theme import BLUE, ORANGE
+from steelyard_workbench.kit.views import empty, facts, heading, table, verdict
+from steelyard_workbench.kit.words import ago, escape_markdown
 from steelyard_workbench.pages.evaluations.page import dataset_select
 from steelyard_workbench.pages.versions.changes import RowChanges, Transition, fetch_changes
 from steelyard_workbench.parts.datasets.export_bar import export_dialog

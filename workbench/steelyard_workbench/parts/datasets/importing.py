@@ -13,8 +13,8 @@ from steelyard.client.dataset_calls import check_rows
 from steelyard.client.row_sources import pieces_of
 from steelyard.client.tables import Converted, Refused, refused_csv
 from steelyard_workbench.kit.components.download import Download
-from steelyard_workbench.kit.escaping import escape_markdown
-from steelyard_workbench.kit.states import verdict
+from steelyard_workbench.kit.views import verdict
+from steelyard_workbench.kit.words import escape_markdown
 
 #: Reasons that are listed.
 _SHOWN_REASONS = 5

@@ -12,7 +12,7 @@ from steelyard.client import Client
 from steelyard.datasets.wire import Dataset
 from steelyard.errors import SteelyardError
 from steelyard_workbench.kit.session import Session
-from steelyard_workbench.kit.states import empty
+from steelyard_workbench.kit.views import empty
 
 
 def dataset_name(client: Client, id_: str) -> str:

@@ -13,10 +13,9 @@ from panel.viewable import Viewable
 from steelyard.datasets.wire import Dataset, DecisionReadiness, LabelsToCheck
 from steelyard_workbench.kit.basics import small_text, stack
 from steelyard_workbench.kit.components.bar_list import BarChart, BarList
-from steelyard_workbench.kit.components.facts import facts, heading, table
-from steelyard_workbench.kit.components.numbers import ago
-from steelyard_workbench.kit.states import empty
 from steelyard_workbench.kit.theme import outcome_colours
+from steelyard_workbench.kit.views import empty, facts, heading, table
+from steelyard_workbench.kit.words import ago
 from steelyard_workbench.parts.datasets.questions import top_of
 
 METHODS = {"sft": "right answers", "reward": "rewards"}

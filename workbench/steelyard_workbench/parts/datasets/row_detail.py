@@ -10,10 +10,9 @@ from panel.viewable import Viewable
 from steelyard.client.answers import labels_of
 from steelyard.datasets.wire import Example
 from steelyard_workbench.kit.basics import html_pane, small_text, stack
-from steelyard_workbench.kit.components.facts import heading, table
-from steelyard_workbench.kit.components.numbers import counted
-from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.theme import token
+from steelyard_workbench.kit.views import heading, table
+from steelyard_workbench.kit.words import counted, escape_markdown
 from steelyard_workbench.parts.datasets.questions import as_text, questions_of
 
 _TEXT = (

@@ -13,7 +13,7 @@ from steelyard.client.answers import labels_of
 from steelyard.datasets.wire import MAX_PAGE_ROWS, Example
 from steelyard.wire.decoding import decode
 from steelyard_workbench.kit.components.frame_table import CHIPS, PageRequest, TablePage
-from steelyard_workbench.kit.escaping import cut
+from steelyard_workbench.kit.words import cut
 from steelyard_workbench.parts.datasets.questions import as_line, as_text, label_chips
 
 #: Columns of a page that can be shown, with their titles and widths in pixels.

@@ -13,7 +13,7 @@ from steelyard_workbench.kit.components.choices import Choice, Choices
 from steelyard_workbench.kit.components.frame_table import FrameTable, PageRequest, TablePage
 from steelyard_workbench.kit.components.side_by_side import side_by_side
 from steelyard_workbench.kit.scheduling import schedule
-from steelyard_workbench.kit.states import loading
+from steelyard_workbench.kit.views import loading
 from steelyard_workbench.parts.datasets.row_detail import show_row
 from steelyard_workbench.parts.datasets.row_pages import COLUMNS, SORTABLE, read_row
 

@@ -26,9 +26,8 @@ from steelyard.evaluations.wire import (
 )
 from steelyard.wire.measures import Measure, ReliabilityRow
 from steelyard_workbench.kit.components import figures
-from steelyard_workbench.kit.components.numbers import measure_text, named_text, percent_text
-from steelyard_workbench.kit.escaping import cut
 from steelyard_workbench.kit.theme import BLUE, GREEN, GREY, ORANGE
+from steelyard_workbench.kit.words import cut, measure_text, named_text, percent_text
 
 Open = Callable[[int], None]
 

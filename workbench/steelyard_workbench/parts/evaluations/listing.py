@@ -22,17 +22,16 @@ from steelyard.evaluations.wire import ENDED, Evaluation
 from steelyard.wire.measures import Measure, interval_text
 from steelyard_workbench.kit.basics import Boxed, action_button, html_pane, stack
 from steelyard_workbench.kit.components.choices import Choice, Choices
-from steelyard_workbench.kit.components.facts import FRAME, card
 from steelyard_workbench.kit.components.model_fields import able_models, unable_models
-from steelyard_workbench.kit.components.numbers import SHARES, ago, percent_text
 from steelyard_workbench.kit.components.progress_bar import ProgressBar
-from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.look import CARD_CSS, level
+from steelyard_workbench.kit.page import Loaded
 from steelyard_workbench.kit.problems import Problem, problem_of
 from steelyard_workbench.kit.session import Session
-from steelyard_workbench.kit.states import empty, failed, verdict
 from steelyard_workbench.kit.tasks import Scope, Task, Write
 from steelyard_workbench.kit.theme import Status
+from steelyard_workbench.kit.views import FRAME, card, empty, failed, verdict
+from steelyard_workbench.kit.words import SHARES, ago, percent_text
 
 #: Evaluations that are listed at first, and how many more at a time.
 _STEP = 20

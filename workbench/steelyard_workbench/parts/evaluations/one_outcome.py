@@ -19,13 +19,12 @@ from steelyard.evaluations.thresholds_wire import OutcomePoint, OutcomeThreshold
 from steelyard.wire.measures import Measure
 from steelyard_workbench.kit.basics import Boxed, action_button, stack
 from steelyard_workbench.kit.components import figures
-from steelyard_workbench.kit.components.facts import facts, heading
 from steelyard_workbench.kit.components.mark_table import mark_table, show_data
-from steelyard_workbench.kit.components.numbers import measure_text
 from steelyard_workbench.kit.components.side_by_side import number_fields
-from steelyard_workbench.kit.states import verdict
 from steelyard_workbench.kit.tasks import Task, Write
 from steelyard_workbench.kit.theme import BLUE, GREY, ORANGE
+from steelyard_workbench.kit.views import facts, heading, verdict
+from steelyard_workbench.kit.words import measure_text
 from steelyard_workbench.parts.evaluations.record_filter import RecordChoice
 
 #: Named decisions that are offered to keep a threshold with.

@@ -17,12 +17,11 @@ from steelyard.wire.measures import Measure, interval_text
 from steelyard_workbench.kit.basics import Boxed, small_text, stack
 from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.download import Download
-from steelyard_workbench.kit.components.facts import cards, heading, table
 from steelyard_workbench.kit.components.mark_table import mark_table, show_data
-from steelyard_workbench.kit.components.numbers import measure_text
 from steelyard_workbench.kit.session import Session
-from steelyard_workbench.kit.states import empty, loading
 from steelyard_workbench.kit.tasks import Scope, Task
+from steelyard_workbench.kit.views import cards, empty, heading, loading, table
+from steelyard_workbench.kit.words import measure_text
 from steelyard_workbench.parts.evaluations.charts import (
     CHANCE,
     FALLING,

@@ -28,13 +28,12 @@ from steelyard.wire.queries import ExportFormat
 from steelyard_workbench.kit.basics import Boxed, action_button, html_pane, small_text, stack
 from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.download import ExportButtons
-from steelyard_workbench.kit.components.facts import heading
 from steelyard_workbench.kit.components.frame_table import FrameTable, PageRequest, TablePage
-from steelyard_workbench.kit.escaping import cut, escape_markdown
 from steelyard_workbench.kit.session import Session
-from steelyard_workbench.kit.states import empty
 from steelyard_workbench.kit.tasks import Scope, Task
 from steelyard_workbench.kit.theme import FONT, TEXT, token
+from steelyard_workbench.kit.views import empty, heading
+from steelyard_workbench.kit.words import cut, escape_markdown
 from steelyard_workbench.parts.evaluations.charts import TITLES, bin_name
 from steelyard_workbench.parts.evaluations.record_filter import RecordChoice, filter_from, query_of
 from steelyard_workbench.parts.evaluations.scored import context_text, right_outcomes

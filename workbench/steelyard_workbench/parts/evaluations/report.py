@@ -22,7 +22,7 @@ from steelyard.client.display_evaluations import measure_of
 from steelyard.evaluations.wire import ConfusionMatrix, EvaluationDetail, EvaluationRecordPage
 from steelyard.version import __version__
 from steelyard.wire.measures import Measure
-from steelyard_workbench.kit.components.numbers import measure_text
+from steelyard_workbench.kit.words import measure_text
 from steelyard_workbench.parts.evaluations.charts import (
     CHANCE,
     MOST_SLICES,

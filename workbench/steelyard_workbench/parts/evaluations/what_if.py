@@ -16,12 +16,11 @@ from steelyard.evaluations import wire
 from steelyard.wire.measures import Measure
 from steelyard_workbench.kit.basics import Boxed, small_text, stack
 from steelyard_workbench.kit.components import figures
-from steelyard_workbench.kit.components.facts import facts, heading, table
 from steelyard_workbench.kit.components.mark_table import mark_table, show_data
-from steelyard_workbench.kit.components.numbers import measure_text
 from steelyard_workbench.kit.components.side_by_side import number_fields
-from steelyard_workbench.kit.states import empty, verdict
 from steelyard_workbench.kit.tasks import Task
+from steelyard_workbench.kit.views import empty, facts, heading, table, verdict
+from steelyard_workbench.kit.words import measure_text
 from steelyard_workbench.parts.evaluations import charts
 from steelyard_workbench.parts.evaluations.costs import (
     Costs,

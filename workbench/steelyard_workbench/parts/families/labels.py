@@ -19,8 +19,8 @@ from steelyard.families.wire import (
     ModelVersion,
     Move,
 )
-from steelyard_workbench.kit.components.numbers import ago, ahead, is_free, percent_text
 from steelyard_workbench.kit.theme import Status
+from steelyard_workbench.kit.words import ago, ahead, is_free, percent_text
 from steelyard_workbench.parts.families.verdicts import verdict_of
 
 #: States of a continuation while a fine-tune is under way.

@@ -26,8 +26,8 @@ from steelyard.evaluations.measures.gate_rules import (
 from steelyard.evaluations.measures.gate_slices import LEAST_CONTEXTS
 from steelyard.families.fine_tune_wire import Job
 from steelyard.named.comparing import FEWER_RIGHT, FEWER_RIGHT_RULES, MORE_WRONG
-from steelyard_workbench.kit.terms import everyday
 from steelyard_workbench.kit.theme import Status
+from steelyard_workbench.kit.words import everyday
 
 #: Reasons that say that nothing is proven, rather than that the model is worse.
 _UNSURE = frozenset({INCONCLUSIVE, EARLIER_INCONCLUSIVE, TOO_FEW})

@@ -17,12 +17,10 @@ from steelyard.alarms.wire import Alarm, AlarmEvidence
 from steelyard.client import Client
 from steelyard.wire.measures import Measure
 from steelyard_workbench.kit.basics import Boxed, action_button, html_pane, stack
-from steelyard_workbench.kit.components.facts import facts, heading
-from steelyard_workbench.kit.components.numbers import ago, measure_text
-from steelyard_workbench.kit.escaping import escape_markdown
-from steelyard_workbench.kit.states import verdict
 from steelyard_workbench.kit.tasks import Write
 from steelyard_workbench.kit.theme import BLUE, ORANGE
+from steelyard_workbench.kit.views import facts, heading, verdict
+from steelyard_workbench.kit.words import ago, escape_markdown, measure_text
 from steelyard_workbench.parts.live.view import AnswerFilter, View
 
 #: What is watched, in words.

@@ -9,7 +9,7 @@ from panel.viewable import Viewable
 from steelyard.decision_log.wire import DecisionSeries, SeriesOutcome
 from steelyard_workbench.kit.basics import small_text, stack
 from steelyard_workbench.kit.components.mark_table import mark_table
-from steelyard_workbench.kit.components.numbers import percent_text
+from steelyard_workbench.kit.words import percent_text
 from steelyard_workbench.parts.live.view import AnswerFilter
 
 #: What of the stream is to be checked: by chance, so that it corrects the model's count.

@@ -12,8 +12,8 @@ from steelyard.client import Client
 from steelyard.decision_log.wire import DecisionSummary
 from steelyard.named.wire import NamedDecision
 from steelyard_workbench.kit.components.mark_table import mark_table
-from steelyard_workbench.kit.components.numbers import share_text
 from steelyard_workbench.kit.session import Session
+from steelyard_workbench.kit.words import share_text
 from steelyard_workbench.parts.named.looking import last_days
 
 #: Archived decisions that are listed.

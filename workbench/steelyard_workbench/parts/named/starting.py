@@ -10,9 +10,9 @@ from typing import Any
 from steelyard.named.templates import SHIPPED, Template, list_templates
 from steelyard_workbench.kit.basics import Boxed, stack
 from steelyard_workbench.kit.components.choices import Choice, Choices
-from steelyard_workbench.kit.components.numbers import percent_text
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.tasks import Scope, Write
+from steelyard_workbench.kit.words import percent_text
 from steelyard_workbench.parts.datasets.questions import questions_of
 
 START = "Start from a template"
