@@ -19,7 +19,7 @@ from panel.viewable import Viewer
 import steelyard
 from steelyard.errors import SteelyardError
 from steelyard_workbench.kit.components.bar_list import BarList
-from steelyard_workbench.kit.components.confirmation import Confirmation
+from steelyard_workbench.kit.components.dialogs import Confirmation
 from steelyard_workbench.kit.components.frame_table import PageRequest
 from steelyard_workbench.kit.components.unseen import FirstField
 from steelyard_workbench.kit.scheduling import schedule

@@ -85,7 +85,7 @@ def of_a_dataset():
 
 
 def of_a_row():
-    from steelyard_workbench.parts.datasets.row_detail import show_row
+    from steelyard_workbench.parts.datasets.row_table import show_row
 
     row = {"context": NASTY, "decisions": [QUESTION], "targets": {NASTY: {"a": 1.0}}}
     return show_row(0, "training", msgspec.convert(row, Example))

@@ -13,7 +13,7 @@ pytest.importorskip("panel", reason="needs the workbench extra")
 from steelyard.errors import TooManyRowsError
 from steelyard.families.fine_tune_wire import FineTuneEstimate
 from steelyard.models.wire import ModelList
-from steelyard_workbench.kit.components.confirmation import Confirmation
+from steelyard_workbench.kit.components.dialogs import Confirmation
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.pages.families.line_moves import NextFineTune
 from steelyard_workbench.pages.families.page import FamiliesPage

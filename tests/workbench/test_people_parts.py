@@ -17,10 +17,10 @@ pytest.importorskip("panel", reason="needs the workbench extra")
 from steelyard_workbench.kit import confirming
 from steelyard_workbench.kit.components.mark_table import MarkTable
 from steelyard_workbench.kit.confirming import Confirming
-from steelyard_workbench.kit.paged import PagedTable
+from steelyard_workbench.kit.personal import PagedTable
 from steelyard_workbench.kit.tasks import Scope
 from steelyard_workbench.pages.operator.page import show_models
-from steelyard_workbench.parts.limits import show_limits
+from steelyard_workbench.pages.settings.page import show_limits
 from support.waiting import next_turn
 
 

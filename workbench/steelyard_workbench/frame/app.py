@@ -22,7 +22,6 @@ from panel.viewable import Viewable
 from steelyard.client import Client
 from steelyard.errors import NotFoundError, NotSignedInError, SteelyardError
 from steelyard.people.wire import CurrentSession, SignedInUser, User
-from steelyard_workbench.frame.accounts import AccountDialog
 from steelyard_workbench.frame.finding import Finding
 from steelyard_workbench.frame.heading import Heading
 from steelyard_workbench.frame.lost_workbench import LostWorkbench, tell_when_lost
@@ -30,7 +29,7 @@ from steelyard_workbench.frame.mark import MARK
 from steelyard_workbench.frame.navigation import MenuSection, entry_of, make_page, sections_for
 from steelyard_workbench.frame.page_handler import PAGE_TEMPLATE, follows_system, is_dark
 from steelyard_workbench.frame.sending import send_what_comes_meanwhile
-from steelyard_workbench.frame.sign_in import SignIn
+from steelyard_workbench.frame.sign_in import AccountDialog, SignIn
 from steelyard_workbench.frame.visitors import VisitorClient, Visitors
 from steelyard_workbench.kit import corner
 from steelyard_workbench.kit.basics import action_button, stack
@@ -41,7 +40,7 @@ from steelyard_workbench.kit.components.browser_window import (
     BrowserWindow,
 )
 from steelyard_workbench.kit.components.choices import Choice, Choices
-from steelyard_workbench.kit.components.drawn_dialog import DrawnDialog
+from steelyard_workbench.kit.components.dialogs import DrawnDialog
 from steelyard_workbench.kit.components.plain_markdown import draw_plain_markdown
 from steelyard_workbench.kit.components.quick_parts import make_parts_quickly
 from steelyard_workbench.kit.components.unseen import (

@@ -1,9 +1,10 @@
-"""Signing in: an address and the code that came by mail, a passkey, or an identity provider."""
+"""Signing in: the form before the workbench, and the dialog that goes to another account."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from html import escape
 from urllib.parse import urlsplit
 
 import panel as pn
@@ -11,11 +12,14 @@ import panel_material_ui as pmui
 from panel.viewable import Viewable
 
 from steelyard.client import Client
-from steelyard.people.wire import SignedInUser, SignInWays
-from steelyard_workbench.kit.basics import Boxed, action_button, small_text, stack
+from steelyard.people.wire import AccountRole, SignedInUser, SignInWays
+from steelyard_workbench.kit.basics import Boxed, action_button, html_pane, small_text, stack
+from steelyard_workbench.kit.components.dialogs import DrawnDialog
 from steelyard_workbench.kit.components.passkey_dialog import PasskeyDialog
 from steelyard_workbench.kit.components.unseen import FirstField, IdentityVisit
+from steelyard_workbench.kit.look import LINK_CSS
 from steelyard_workbench.kit.problems import Problem, typed
+from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.tasks import Write
 from steelyard_workbench.kit.theme import TITLE
 from steelyard_workbench.kit.views import FRAME, empty, verdict, with_details
@@ -27,6 +31,7 @@ _HINT = with_details(
     "the server lets the first people in.",
     "`steelyard account invite`",
 )
+_LINK = "font-size:1rem;line-height:2.4;overflow-wrap:anywhere"
 
 
 class SignIn(Boxed):
@@ -130,3 +135,25 @@ class SignIn(Boxed):
 
     def _on_no_visit(self, *, message: str) -> None:
         self.problem[:] = [verdict("bad", "Not signed in.", escape_markdown(message))]
+
+
+class AccountDialog(DrawnDialog):
+    """The dialog that goes to another account: a page is opened anew, with nothing of the last."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__("Accounts", draw=self._lines, width=420)
+        self._session = session
+
+    def _lines(self) -> Iterator[Viewable]:
+        who = self._session.who
+        for account in () if who is None else who.accounts:
+            yield self._line(account, is_here=account.id == who.account_id)
+
+    def _line(self, account: AccountRole, *, is_here: bool) -> Viewable:
+        address = escape(self._session.address(self._session.page, account=account.id))
+        here = ' aria-current="true"' if is_here else ""
+        role = f"{account.role}, open now" if is_here else account.role
+        return html_pane(
+            f'<div style="{_LINK}"><a href="{address}"{here}>{escape(account.name)}</a> · {role}</div>',
+            LINK_CSS,
+        )

@@ -1,11 +1,11 @@
-"""Common parts of a signed-in user's pages: the reason for an empty page, and parts with actions."""
+"""Common parts of a signed-in user's pages: why one is empty, parts with actions, and lists in pages."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import panel as pn
 import panel_material_ui as pmui
@@ -19,13 +19,17 @@ from steelyard.errors import (
 )
 from steelyard.people.roles import Role
 from steelyard.people.wire import CurrentSession
+from steelyard.wire.queries import CursorPage
 from steelyard_workbench.kit.basics import Boxed, action_button, stack
-from steelyard_workbench.kit.components.confirmation import Confirmation
+from steelyard_workbench.kit.components.dialogs import Confirmation
+from steelyard_workbench.kit.components.mark_table import MarkTable, mark_table
 from steelyard_workbench.kit.page import Loaded, Page
+from steelyard_workbench.kit.problems import not_loaded
 from steelyard_workbench.kit.session import Session
-from steelyard_workbench.kit.tasks import Scope, Write
-from steelyard_workbench.kit.views import empty, verdict, with_details
+from steelyard_workbench.kit.tasks import OneAtATime, Scope, Write
+from steelyard_workbench.kit.views import empty, table, verdict, with_details
 
+T = TypeVar("T")
 _OFF = with_details(
     "**Accounts are off**: this server has no members, and nothing costs anything. Whoever runs the "
     "server switches them on, and people sign in here.",
@@ -37,6 +41,83 @@ _KEY = with_details(
     "The key is `STEELYARD_API_KEY` of its environment.",
 )
 _AGAIN = "**You are not signed in.** Load this page again to sign in."
+
+
+class PagedTable(Boxed, Generic[T]):
+    """A table of a paged list.
+
+    ``what``: its name, as ``The audit``, for messages. ``fetch`` takes a cursor, or ``None``, and
+    returns a page; blocks, and runs in a thread. ``cells`` takes one thing and returns its texts.
+    ``nothing``: the text of an empty list, as Markdown. ``open_`` is called with the thing
+    whose line was opened.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        fetch: Callable[[str | None], CursorPage[T]],
+        columns: Sequence[str],
+        cells: Callable[[T], Sequence[str]],
+        *,
+        nothing: str,
+        scope: Scope,
+        open_: Callable[[T], None] | None = None,
+        opens: str = "",
+        numbers: Sequence[int] = (),
+    ) -> None:
+        super().__init__()
+        self._what, self._fetch, self._columns, self._cells = what, fetch, columns, cells
+        self._nothing, self._open, self._opens, self._numbers = nothing, open_, opens, numbers
+        self.found: list[T] = []
+        self._cursor: str | None = None
+        self._problem = stack()
+        self.load_older = OneAtATime(
+            self._load_older, not_loaded("What is older"), self._problem, scope=scope
+        )
+        self.older = action_button(
+            "Load older", self.load_older.on_event, variant="text", size="small", visible=False
+        )
+        self.part: Loaded[CursorPage[T]] = Loaded(what, lambda: fetch(None), self._begin)
+        self._table = stack()
+        self._box = stack(self.part, self.older, self._problem)
+
+    def _begin(self, page: CursorPage[T]) -> Viewable:
+        self.load_older.drop()
+        self._problem[:] = []
+        self.found, self._cursor = list(page.data), page.next_cursor
+        self._table = stack()
+        self._show()
+        return self._table
+
+    async def _load_older(self) -> None:
+        page = await asyncio.to_thread(self._fetch, self._cursor)
+        self._problem[:] = []
+        self.found = [*self.found, *page.data]
+        self._cursor = page.next_cursor
+        self._show()
+
+    def _show(self) -> None:
+        self.older.visible = self._cursor is not None
+        rows = [list(self._cells(entry)) for entry in self.found]
+        view: Any = self._table[0] if self._table else None
+        open_ = self._open
+        if not rows:
+            self._table[:] = [empty(self._nothing)]
+        elif isinstance(view, MarkTable):
+            view.rows = rows
+        elif open_ is not None:
+            self._table[:] = [
+                mark_table(
+                    self._columns,
+                    rows,
+                    label=self._what,
+                    open_=lambda place: open_(self.found[place]),
+                    numbers=self._numbers,
+                    opens=self._opens,
+                )
+            ]
+        else:
+            self._table[:] = [table(self._columns, rows, label=self._what, numbers=self._numbers)]
 
 
 class Section(Boxed):

@@ -13,10 +13,17 @@ from steelyard.backups.wire import BackupList
 from steelyard.errors import KeyScopeError
 from steelyard_workbench.kit.basics import small_text, stack
 from steelyard_workbench.kit.components.copy_text import CopyText
-from steelyard_workbench.kit.components.details import Details
 from steelyard_workbench.kit.page import Loaded
 from steelyard_workbench.kit.personal import Section
-from steelyard_workbench.kit.views import empty, facts, heading, table, verdict, with_details
+from steelyard_workbench.kit.views import (
+    Details,
+    empty,
+    facts,
+    heading,
+    table,
+    verdict,
+    with_details,
+)
 from steelyard_workbench.kit.words import ago
 from steelyard_workbench.parts.setup_tasks import show_task, size_text
 

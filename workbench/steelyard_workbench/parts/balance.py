@@ -14,7 +14,7 @@ from steelyard.billing.wire import Billing
 from steelyard.client import console_calls
 from steelyard.client.saving import Saving
 from steelyard.errors import PriceChangedError
-from steelyard_workbench.kit.components.download import Download, bounded
+from steelyard_workbench.kit.components.files import Download, bounded
 from steelyard_workbench.kit.page import Loaded
 from steelyard_workbench.kit.personal import Section
 from steelyard_workbench.kit.views import cards

@@ -13,7 +13,7 @@ from panel.viewable import Viewable
 from steelyard.client import Client
 from steelyard.people.wire import Passkey, SignedInUser
 from steelyard_workbench.kit.basics import Boxed, action_button, small_text, stack
-from steelyard_workbench.kit.components.confirmation import Confirmation
+from steelyard_workbench.kit.components.dialogs import Confirmation
 from steelyard_workbench.kit.components.passkey_dialog import DialogRefusedError, PasskeyDialog
 from steelyard_workbench.kit.page import Loaded
 from steelyard_workbench.kit.problems import Problem, problem_of, typed

@@ -5,9 +5,8 @@ from __future__ import annotations
 from panel.viewable import Viewable
 
 from steelyard.client import LintAnswer
-from steelyard_workbench.kit.components.details import Details
 from steelyard_workbench.kit.theme import Status
-from steelyard_workbench.kit.views import facts, verdict
+from steelyard_workbench.kit.views import Details, facts, verdict
 from steelyard_workbench.kit.words import escape_markdown, everyday
 
 _SEVERITY: dict[str, Status] = {"warning": "unsure", "info": "running"}

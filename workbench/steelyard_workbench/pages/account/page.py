@@ -18,16 +18,14 @@ from steelyard.people.roles import ANYBODY, ROLES, Role
 from steelyard.people.wire import AuditEntry, CurrentSession, Member, Session
 from steelyard.wire.storing import STORE_SENTENCES
 from steelyard_workbench.kit.basics import action_button, small_text, stack
-from steelyard_workbench.kit.components.details import Details
-from steelyard_workbench.kit.components.download import Download, bounded
+from steelyard_workbench.kit.components.files import Download, bounded
 from steelyard_workbench.kit.components.mark_table import mark_table
 from steelyard_workbench.kit.components.side_by_side import side_by_side
 from steelyard_workbench.kit.page import Loaded
-from steelyard_workbench.kit.paged import PagedTable
-from steelyard_workbench.kit.personal import PersonalPage, Section
+from steelyard_workbench.kit.personal import PagedTable, PersonalPage, Section
 from steelyard_workbench.kit.problems import needed
 from steelyard_workbench.kit.session import role_of
-from steelyard_workbench.kit.views import empty, facts, heading, table, verdict
+from steelyard_workbench.kit.views import Details, empty, facts, heading, table, verdict
 from steelyard_workbench.kit.words import ago, ahead, moment
 from steelyard_workbench.pages.account.api_keys import ApiKeys
 from steelyard_workbench.parts.passkeys import PasskeyPanel

@@ -29,7 +29,7 @@ from steelyard.client.tables import (
 from steelyard.datasets.wire import DEFAULT_FRACTION, MAX_FRACTION, MIN_FRACTION, Dataset
 from steelyard.imports.encodings import Source
 from steelyard_workbench.kit.basics import Boxed, action_button, stack
-from steelyard_workbench.kit.components.file_chooser import FileChooser
+from steelyard_workbench.kit.components.files import FileChooser
 from steelyard_workbench.kit.components.progress_bar import ProgressBar
 from steelyard_workbench.kit.components.side_by_side import number_fields
 from steelyard_workbench.kit.problems import Problem, problem_of

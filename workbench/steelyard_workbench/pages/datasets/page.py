@@ -20,8 +20,7 @@ from steelyard.errors import SteelyardError
 from steelyard_workbench.kit import corner
 from steelyard_workbench.kit.basics import Boxed, action_button, small_text, stack
 from steelyard_workbench.kit.components.choices import Choice, Choices
-from steelyard_workbench.kit.components.confirmation import Confirmation
-from steelyard_workbench.kit.components.details import Details
+from steelyard_workbench.kit.components.dialogs import Confirmation
 from steelyard_workbench.kit.components.frame_table import FrameTable, PageRequest, TablePage
 from steelyard_workbench.kit.components.side_by_side import side_by_side
 from steelyard_workbench.kit.page import Loaded, Page, SharedFetch
@@ -29,7 +28,15 @@ from steelyard_workbench.kit.problems import problem_of
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.tasks import OneAtATime, Scope, Task, Write
 from steelyard_workbench.kit.theme import token
-from steelyard_workbench.kit.views import card, empty, failed, heading, loading, unseen_heading
+from steelyard_workbench.kit.views import (
+    Details,
+    card,
+    empty,
+    failed,
+    heading,
+    loading,
+    unseen_heading,
+)
 from steelyard_workbench.kit.words import ago, counted, escape_markdown
 from steelyard_workbench.pages.datasets.import_panel import ImportPanel
 from steelyard_workbench.parts.beginning import load_sample

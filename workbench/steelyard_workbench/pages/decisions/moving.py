@@ -16,7 +16,7 @@ from steelyard.errors import ComparisonNeededError, InvalidRequestError, MoveRef
 from steelyard.named.wire import AliasMove
 from steelyard_workbench.kit import corner
 from steelyard_workbench.kit.basics import small_text
-from steelyard_workbench.kit.components.confirmation import Confirmation
+from steelyard_workbench.kit.components.dialogs import Confirmation
 from steelyard_workbench.kit.problems import needed, typed
 from steelyard_workbench.kit.words import escape_markdown
 from steelyard_workbench.parts.families.verdicts import plain_reasons

@@ -20,7 +20,7 @@ from steelyard.wire.jobs import UNFINISHED
 from steelyard_workbench.kit.basics import action_button, small_text, stack
 from steelyard_workbench.kit.components.choices import Choice, Choices
 from steelyard_workbench.kit.components.copy_text import CopyText
-from steelyard_workbench.kit.components.download import Download
+from steelyard_workbench.kit.components.files import Download
 from steelyard_workbench.kit.components.progress_bar import ProgressBar
 from steelyard_workbench.kit.components.side_by_side import side_by_side
 from steelyard_workbench.kit.page import Loaded, OnePartPage
@@ -54,10 +54,14 @@ from steelyard_workbench.parts.balance import AgreedPrice, usd
 from steelyard_workbench.parts.guidelines import Guidelines
 from steelyard_workbench.parts.live.share_table import TO_CHECK, share_table
 from steelyard_workbench.parts.live.view import View, to_text
-from steelyard_workbench.parts.named.listing import NamedListing, list_decisions, show_decisions
+from steelyard_workbench.parts.named.listing import (
+    NamedListing,
+    StartCards,
+    list_decisions,
+    show_decisions,
+)
 from steelyard_workbench.parts.named.looking import WEEK_S, Looked, author, look_at, next_step
 from steelyard_workbench.parts.named.naming import CODE, NEW, OF_NAMED
-from steelyard_workbench.parts.named.starting import StartCards
 from steelyard_workbench.parts.storing import store_field
 
 _NONE = (

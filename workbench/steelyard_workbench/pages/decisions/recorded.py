@@ -16,7 +16,7 @@ from steelyard.imports.recorded import read_recorded
 from steelyard.named.comparison_wire import NamedComparison
 from steelyard.wire.jobs import UNFINISHED
 from steelyard_workbench.kit.basics import Boxed, action_button, small_text, stack
-from steelyard_workbench.kit.components.file_chooser import FileChooser
+from steelyard_workbench.kit.components.files import FileChooser
 from steelyard_workbench.kit.components.side_by_side import number_fields
 from steelyard_workbench.kit.tasks import Scope, Write
 from steelyard_workbench.kit.theme import Status

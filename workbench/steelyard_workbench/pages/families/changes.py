@@ -30,7 +30,7 @@ from steelyard.errors import (
 from steelyard.families.fine_tune_wire import Job
 from steelyard.families.wire import Family, ModelVersion
 from steelyard_workbench.kit.basics import Boxed, stack
-from steelyard_workbench.kit.components.confirmation import Confirmation
+from steelyard_workbench.kit.components.dialogs import Confirmation
 from steelyard_workbench.kit.page import Loaded
 from steelyard_workbench.kit.problems import Problem, problem_of
 from steelyard_workbench.kit.session import Session

@@ -18,13 +18,13 @@ from steelyard.wire.jobs import UNFINISHED
 from steelyard_workbench.kit.basics import html_pane, stack
 from steelyard_workbench.kit.components.choices import Choice as Steps
 from steelyard_workbench.kit.components.choices import Choices
-from steelyard_workbench.kit.components.details import Details
 from steelyard_workbench.kit.components.side_by_side import side_by_side
 from steelyard_workbench.kit.problems import leave_to_banner, not_loaded, problem_of
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.tasks import Task, Write
 from steelyard_workbench.kit.theme import token
 from steelyard_workbench.kit.views import (
+    Details,
     as_sentence,
     card,
     empty,

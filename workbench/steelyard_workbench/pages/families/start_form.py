@@ -20,10 +20,9 @@ from steelyard.errors import SteelyardError
 from steelyard.families.fine_tune_wire import FineTuneEstimate, Job
 from steelyard.families.wire import MAX_LORA_RANK
 from steelyard_workbench.kit.basics import Boxed, action_button, stack
-from steelyard_workbench.kit.components.details import Details
 from steelyard_workbench.kit.problems import needed, not_loaded
 from steelyard_workbench.kit.tasks import Scope, Task, Write
-from steelyard_workbench.kit.views import facts, loading
+from steelyard_workbench.kit.views import Details, facts, loading
 from steelyard_workbench.kit.words import is_free
 from steelyard_workbench.parts.datasets.names import dataset_options
 

@@ -42,8 +42,13 @@ from steelyard_workbench.pages.home.attention import (
 from steelyard_workbench.parts.balance import usd
 from steelyard_workbench.parts.beginning import Beginning, Steps, find_beginning
 from steelyard_workbench.parts.live.alarms import fetch_alarms
-from steelyard_workbench.parts.named.listing import NamedListing, list_decisions, show_decisions
-from steelyard_workbench.parts.named.starting import START, StartCards
+from steelyard_workbench.parts.named.listing import (
+    START,
+    NamedListing,
+    StartCards,
+    list_decisions,
+    show_decisions,
+)
 
 T = TypeVar("T")
 _RECENT = {**FRAME, "flex": "1 1 280px", "align-self": "stretch", "padding": "2px 6px 10px"}

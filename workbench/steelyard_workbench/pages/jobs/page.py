@@ -22,7 +22,7 @@ from steelyard.families.fine_tune_wire import Job, JobEvent
 from steelyard.wire.jobs import UNFINISHED, JobSummary
 from steelyard_workbench.kit.basics import Boxed, action_button, stack
 from steelyard_workbench.kit.components import figures
-from steelyard_workbench.kit.components.confirmation import Confirmation
+from steelyard_workbench.kit.components.dialogs import Confirmation
 from steelyard_workbench.kit.components.mark_table import mark_table
 from steelyard_workbench.kit.components.progress_bar import ProgressBar
 from steelyard_workbench.kit.page import Loaded, Page

@@ -32,7 +32,7 @@ from steelyard.datasets.wire import Dataset
 from steelyard.imports.encodings import Source
 from steelyard.labeling.wire import LabelingJob, LabelingSource, TeacherList
 from steelyard_workbench.kit.basics import Boxed, action_button, small_text, stack
-from steelyard_workbench.kit.components.file_chooser import FileChooser
+from steelyard_workbench.kit.components.files import FileChooser
 from steelyard_workbench.kit.components.side_by_side import number_fields
 from steelyard_workbench.kit.problems import LackingError
 from steelyard_workbench.kit.tasks import Scope, Write

@@ -15,7 +15,7 @@ from steelyard.client import Client
 from steelyard.decision_log.wire import DecisionLogPage, LoggedDecision, LoggedResult
 from steelyard.wire.queries import ExportFormat
 from steelyard_workbench.kit.basics import Boxed, action_button, stack
-from steelyard_workbench.kit.components.download import ExportButtons
+from steelyard_workbench.kit.components.files import ExportButtons
 from steelyard_workbench.kit.components.frame_table import FrameTable, PageRequest, TablePage
 from steelyard_workbench.kit.look import bar, coloured_chip, pill
 from steelyard_workbench.kit.problems import Problem, not_loaded, problem_of

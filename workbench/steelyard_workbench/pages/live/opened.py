@@ -14,12 +14,11 @@ from steelyard.decision_log.wire import StoredAnswer
 from steelyard.decisions.rules_wire import RuleResult
 from steelyard.decisions.wire import DecisionResult
 from steelyard_workbench.kit.basics import Boxed, action_button, small_text, stack
-from steelyard_workbench.kit.components.details import Details
 from steelyard_workbench.kit.components.live_text import LiveText
 from steelyard_workbench.kit.page import Loaded
 from steelyard_workbench.kit.problems import Problem, problem_of
 from steelyard_workbench.kit.tasks import Write
-from steelyard_workbench.kit.views import facts, failed, table
+from steelyard_workbench.kit.views import Details, facts, failed, table
 from steelyard_workbench.kit.words import ago, ahead, escape_markdown
 from steelyard_workbench.pages.live.feed import feedback_text
 from steelyard_workbench.parts.answer_card import answer_card

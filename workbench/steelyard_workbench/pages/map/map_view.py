@@ -42,7 +42,7 @@ from steelyard_workbench.pages.map.colouring import (
     Colouring,
     colour,
 )
-from steelyard_workbench.parts.datasets.row_detail import show_row
+from steelyard_workbench.parts.datasets.row_table import show_row
 from steelyard_workbench.parts.evaluations.listing import options_of
 from steelyard_workbench.parts.review.row_filter import RowFilter, write_query
 from steelyard_workbench.parts.review.sending import draft_of, open_draft

@@ -17,8 +17,7 @@ from steelyard_workbench.kit.basics import small_text
 from steelyard_workbench.kit.components.mark_table import mark_table
 from steelyard_workbench.kit.components.side_by_side import side_by_side
 from steelyard_workbench.kit.page import Loaded
-from steelyard_workbench.kit.paged import PagedTable
-from steelyard_workbench.kit.personal import PersonalPage, Section
+from steelyard_workbench.kit.personal import PagedTable, PersonalPage, Section
 from steelyard_workbench.kit.problems import needed
 from steelyard_workbench.kit.views import empty, facts, heading, table, with_details
 from steelyard_workbench.kit.words import moment

@@ -13,7 +13,7 @@ import polars as pl
 
 from steelyard.review.wire import MAX_EDITS, BulkAction, DraftRow, DraftRowPage
 from steelyard_workbench.kit.basics import Boxed, action_button, stack
-from steelyard_workbench.kit.components.drawn_dialog import DrawnDialog
+from steelyard_workbench.kit.components.dialogs import DrawnDialog
 from steelyard_workbench.kit.components.frame_table import CHIPS, FrameTable, PageRequest, TablePage
 from steelyard_workbench.kit.words import escape_markdown
 from steelyard_workbench.parts.datasets.questions import (

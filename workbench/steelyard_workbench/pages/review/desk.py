@@ -23,9 +23,8 @@ from steelyard_workbench.pages.review.apart import is_apart, note_of
 from steelyard_workbench.pages.review.beside import Beside
 from steelyard_workbench.pages.review.bulk_view import BulkView
 from steelyard_workbench.pages.review.deciding import Deciding
-from steelyard_workbench.pages.review.desk_head import DeskHead
+from steelyard_workbench.pages.review.desk_head import DeskHead, NoteDialog
 from steelyard_workbench.pages.review.edits import EditQueue, Unsent
-from steelyard_workbench.pages.review.note_dialog import NoteDialog
 from steelyard_workbench.pages.review.outcomes_panel import OutcomesPanel
 from steelyard_workbench.pages.review.queue_reader import QueueReader
 from steelyard_workbench.pages.review.queue_tabs import MEANINGS, QUEUES, TITLES, QueueTabs

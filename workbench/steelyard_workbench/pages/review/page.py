@@ -15,7 +15,7 @@ from steelyard.client import Client
 from steelyard.datasets.wire import Dataset
 from steelyard.review.wire import Draft
 from steelyard_workbench.kit.basics import Boxed, action_button, small_text, stack
-from steelyard_workbench.kit.components.confirmation import Confirmation
+from steelyard_workbench.kit.components.dialogs import Confirmation
 from steelyard_workbench.kit.page import Loaded, Page
 from steelyard_workbench.kit.problems import not_loaded
 from steelyard_workbench.kit.session import Session

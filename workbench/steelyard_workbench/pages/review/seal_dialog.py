@@ -19,7 +19,7 @@ from steelyard.review.duties_wire import DraftAgreement
 from steelyard.review.outcomes_wire import DraftOutcomes
 from steelyard.review.wire import Draft, SealAs
 from steelyard_workbench.kit.basics import action_button, stack
-from steelyard_workbench.kit.components.drawn_dialog import DrawnDialog
+from steelyard_workbench.kit.components.dialogs import DrawnDialog
 from steelyard_workbench.kit.page import Loaded
 from steelyard_workbench.kit.problems import Problem, problem_of, typed
 from steelyard_workbench.kit.tasks import Write

@@ -1,7 +1,8 @@
-"""Settings: those of a person, of the server and the account."""
+"""Settings: those of a person, of the server and the account, and what it allows."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
@@ -13,16 +14,54 @@ from steelyard.discovery.wire import Discovery
 from steelyard.errors import SteelyardError
 from steelyard.serving.health_wire import Health
 from steelyard_workbench.kit.basics import stack
-from steelyard_workbench.kit.components.details import Details
 from steelyard_workbench.kit.page import Loaded, Page
-from steelyard_workbench.kit.views import empty, facts, heading, verdict
+from steelyard_workbench.kit.views import Details, empty, facts, heading, verdict
 from steelyard_workbench.kit.words import escape_markdown
 from steelyard_workbench.parts.backup import BackupSection
 from steelyard_workbench.parts.balance import usd
-from steelyard_workbench.parts.limits import show_limits
 
+_WORDS = {
+    "requests_per_minute": "Requests a minute",
+    "tokens_per_minute": "Tokens a minute",
+    "body_bytes": "Largest request",
+    "upload_bytes": "Largest file",
+    "dataset_bytes": "Largest dataset, sent at once",
+    "max_decisions": "Questions in a request",
+    "decisions": "Questions in a request",
+    "max_outcomes": "Answers to choose from",
+    "max_playground_decisions": "Questions in the playground",
+    "live_limit": "Model lines that answer at once",
+    "warm_limit": "Models kept ready",
+    "fine_tune_queue": "Trainings that wait",
+    "fine_tune_queue_per_account": "Trainings that wait, of one account",
+    "dataset_min_rows": "Fewest rows of a dataset",
+    "dataset_rows": "Most rows of a dataset",
+    "fine_tune_min_rows": "Fewest rows to train on",
+    "fine_tune_rows": "Most rows to train on",
+    "prompt_tuning_min_rows": "Fewest rows to reword a question by",
+    "prompt_tuning_rows": "Most rows to reword a question by",
+    "labeling_rows": "Most rows to label at once",
+}
+_MB = 1024 * 1024
 _DAY_S = 86_400
 _PACKAGES = ("steelyard", "panel", "panel-material-ui", "bokeh", "polars", "onnxruntime")
+
+
+def show_limits(limits: Mapping[str, int]) -> Viewable:
+    """Show the bounds that hold for every account."""
+    if not limits:
+        return empty("Only members of an account see the limits.")
+    return facts(
+        {_WORDS.get(name, name.replace("_", " ")): _text(name, limits[name]) for name in limits},
+        terms={_WORDS[name]: name for name in limits if name in _WORDS},
+    )
+
+
+def _text(name: str, value: int) -> str:
+    """Return a limit; of those a minute, 0 stands for none."""
+    if name.endswith("_bytes") and value >= _MB:
+        return f"{value / _MB:,.0f} MB"
+    return "no limit" if not value and name.endswith("_per_minute") else f"{value:,}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from steelyard.billing.states import PurchaseState
 from steelyard.billing.wire import NewPurchase, Purchase
 from steelyard.errors import SteelyardError
 from steelyard_workbench.kit.basics import small_text
-from steelyard_workbench.kit.components.download import Download
+from steelyard_workbench.kit.components.files import Download
 from steelyard_workbench.kit.components.mark_table import mark_table
 from steelyard_workbench.kit.components.side_by_side import side_by_side
 from steelyard_workbench.kit.page import Loaded

@@ -17,13 +17,12 @@ from steelyard.outbox.names import EVENTS
 from steelyard.webhooks.wire import Delivery, Webhook
 from steelyard_workbench.kit.basics import action_button, stack
 from steelyard_workbench.kit.components.copy_text import CopyText
-from steelyard_workbench.kit.components.details import Details
 from steelyard_workbench.kit.components.mark_table import mark_table
 from steelyard_workbench.kit.components.side_by_side import side_by_side
 from steelyard_workbench.kit.page import Loaded, Page
 from steelyard_workbench.kit.personal import Section
 from steelyard_workbench.kit.problems import needed, typed
-from steelyard_workbench.kit.views import empty, facts, heading, table
+from steelyard_workbench.kit.views import Details, empty, facts, heading, table
 from steelyard_workbench.kit.words import ago, everyday
 
 _MOST, _MOST_DELIVERIES = 200, 50

@@ -11,8 +11,8 @@ from steelyard.client import Client
 from steelyard.datasets.wire import Dataset, Partition
 from steelyard.wire.queries import ExportFormat
 from steelyard_workbench.kit.basics import Boxed
-from steelyard_workbench.kit.components.download import Download, ExportButtons
-from steelyard_workbench.kit.components.drawn_dialog import DrawnDialog
+from steelyard_workbench.kit.components.dialogs import DrawnDialog
+from steelyard_workbench.kit.components.files import Download, ExportButtons
 
 _SIDES: dict[str, Partition] = {
     "both sides": "all",

@@ -12,7 +12,7 @@ from steelyard.client import Client
 from steelyard.client.dataset_calls import check_rows
 from steelyard.client.row_sources import pieces_of
 from steelyard.client.tables import Converted, Refused, refused_csv
-from steelyard_workbench.kit.components.download import Download
+from steelyard_workbench.kit.components.files import Download
 from steelyard_workbench.kit.views import verdict
 from steelyard_workbench.kit.words import escape_markdown
 

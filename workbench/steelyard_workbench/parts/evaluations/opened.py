@@ -16,7 +16,7 @@ from steelyard.evaluations.wire import ConfusionMatrix
 from steelyard.wire.measures import Measure, interval_text
 from steelyard_workbench.kit.basics import Boxed, small_text, stack
 from steelyard_workbench.kit.components import figures
-from steelyard_workbench.kit.components.download import Download
+from steelyard_workbench.kit.components.files import Download
 from steelyard_workbench.kit.components.mark_table import mark_table, show_data
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.tasks import Scope, Task

@@ -27,7 +27,7 @@ from steelyard.evaluations.wire import (
 from steelyard.wire.queries import ExportFormat
 from steelyard_workbench.kit.basics import Boxed, action_button, html_pane, small_text, stack
 from steelyard_workbench.kit.components import figures
-from steelyard_workbench.kit.components.download import ExportButtons
+from steelyard_workbench.kit.components.files import ExportButtons
 from steelyard_workbench.kit.components.frame_table import FrameTable, PageRequest, TablePage
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.tasks import Scope, Task

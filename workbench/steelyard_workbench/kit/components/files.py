@@ -1,4 +1,4 @@
-"""A button that fetches a file in a thread and hands it to the browser."""
+"""Files that the browser sends, and those that it gets."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import io
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import panel as pn
 import panel_material_ui as pmui
@@ -26,6 +27,22 @@ _TITLES: dict[ExportFormat, tuple[str, str]] = {
     "parquet": ("Download Parquet", "parquet"),
     "hf": ("Download for Hugging Face", "zip"),
 }
+
+
+class FileChooser(pmui.FileInput):
+    """A button that takes one file; ``on_empty`` is called when an empty one was chosen.
+
+    Browsers send a file in pieces, of which an empty one has none: it would be ignored.
+    """
+
+    def __init__(self, on_empty: Callable[[], None], **options: Any) -> None:
+        self._on_empty = on_empty
+        super().__init__(multiple=False, **options)
+
+    def _update_file(self, filename: Any, mime_type: Any, value: Any) -> None:
+        super()._update_file(filename, mime_type, value)
+        if not value:
+            self._on_empty()
 
 
 class Download(Boxed):
