@@ -48,7 +48,7 @@ from steelyard_workbench.frame.app import App
 from steelyard_workbench.frame.navigation import ENTRIES, entries_for, make_page, sections_for
 from steelyard_workbench.frame.visitors import VisitorClient
 from steelyard_workbench.kit import corner
-from steelyard_workbench.kit.components import download
+from steelyard_workbench.kit.components import files
 from steelyard_workbench.kit.components.copy_text import CopyText
 from steelyard_workbench.kit.components.mark_table import MarkTable
 from steelyard_workbench.kit.session import Session
@@ -264,7 +264,7 @@ def test_an_owner_renames_exports_deletes_and_restores_the_account(look, server)
 
 
 def test_an_export_that_is_too_large_for_a_browser_says_where_to_write_it(look, monkeypatch):
-    monkeypatch.setattr(download, "MOST_BYTES", 10)
+    monkeypatch.setattr(files, "MOST_BYTES", 10)
     section = account_page(look(MIA)).open_section
     with pytest.raises(PayloadTooLargeError, match="export_to in Python"):
         section.export()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import panel as pn
@@ -40,6 +40,17 @@ def filter_fields(first: Viewable, *others: Viewable, is_open: bool = False) -> 
         turn()
     button = action_button("Filters", turn, css_classes=["only-on-phone"])
     return pn.FlexBox(first, button, rest, gap="8px")
+
+
+def drawn_by(field: Any, draw: Callable[[Any], Sequence[Viewable]]) -> list[Viewable]:
+    """Return a field, and what is drawn for its value, which is drawn again when that changes."""
+    place = stack(*draw(field.value))
+
+    def draw_again(value: Any) -> None:
+        place[:] = draw(value)
+
+    pn.bind(draw_again, field, watch=True)
+    return [field, place]
 
 
 def html_pane(html: str, *stylesheets: str, **options: Any) -> pn.pane.HTML:

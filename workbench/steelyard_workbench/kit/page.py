@@ -185,9 +185,8 @@ class Page(Boxed):
         self.parts.append(part)
         return part.__panel__()
 
-    def on_key(self, action: str, number: int) -> bool:
+    def on_key(self, _action: str, _number: int) -> bool:
         """Run the action of a key; return whether the page has one."""
-        del action, number
         return False
 
     async def look(self) -> None:
@@ -219,9 +218,8 @@ class OnePartPage(Page):
         self._body = stack(*self.content())
         return [self._body]
 
-    def on_session(self, *events: Any) -> None:
+    def on_session(self, *_: Any) -> None:
         """Show the present selection."""
-        del events
         self.begin_visit()
         self._body[:] = self.content()
         for part in list(self.parts):

@@ -189,8 +189,9 @@ class Section(Boxed):
 
         return Write(do, title, self.said, scope=self.scope, fields=fields)
 
-    def ask(
+    def harmful(
         self,
+        label: str,
         title: str,
         text: str,
         action: str,
@@ -198,24 +199,30 @@ class Section(Boxed):
         problem: str,
         *more: Viewable,
         typed: str = "",
-    ) -> None:
-        """Ask before a harmful action, which starts once this dialog is closed: it may open another."""
+    ) -> pmui.Button:
+        """Return a button that asks before a harmful action.
+
+        That starts once the dialog is closed: it may open another.
+        """
         write = self.write(work, problem)
 
         async def start() -> bool:
             write.start()
             return True
 
-        self.confirmation = Confirmation(
-            title,
-            pmui.Typography(text, variant="body1"),
-            *more,
-            action=action,
-            act=start,
-            typed=typed,
-            is_harmful=True,
-        )
-        self.question[:] = [self.confirmation]
+        def ask(_: object) -> None:
+            self.confirmation = Confirmation(
+                title,
+                pmui.Typography(text, variant="body1"),
+                *more,
+                action=action,
+                act=start,
+                typed=typed,
+                is_harmful=True,
+            )
+            self.question[:] = [self.confirmation]
+
+        return action_button(label, ask, size="small", color="danger")
 
     async def look_who(self) -> None:
         """Find out anew who is signed in: a name or a role may have changed."""
@@ -226,6 +233,12 @@ class Section(Boxed):
         """Show that an action is done; in a corner where the page was left."""
         if not self.scope.say_if_ended(text):
             self.said[:] = [verdict("good", text), *more]
+
+    async def done(self, text: str, listed: Loaded[Any]) -> None:
+        """Close what is open beside a list, show the list anew, and say that an action is done."""
+        self.close()
+        await listed.refresh(quietly=True)
+        self.tell(text)
 
     def open(self, *views: Viewable) -> None:
         """Show something beside a list."""
@@ -261,9 +274,8 @@ class PersonalPage(Page):
         """Return the page's content for a user."""
         raise NotImplementedError
 
-    def why_not(self, who: CurrentSession) -> str:
+    def why_not(self, _: CurrentSession) -> str:
         """Return why a person may not see it, as Markdown; empty where they may."""
-        del who
         role = self.session.role
         if self.roles is None or role in self.roles:
             return ""

@@ -14,7 +14,6 @@ from panel.viewable import Viewable
 from steelyard.accounts.wire import ApiKey
 from steelyard.wire.storing import STORE_SENTENCES
 from steelyard_workbench.kit import corner
-from steelyard_workbench.kit.basics import action_button
 from steelyard_workbench.kit.components.copy_text import CopyText
 from steelyard_workbench.kit.components.mark_table import mark_table
 from steelyard_workbench.kit.components.side_by_side import side_by_side
@@ -136,21 +135,16 @@ class ApiKeys(Section):
             visible=key.scope == "inference",
         )
         self.new_store = store_field(key.store)
-        revoke = action_button(
-            "Revoke …", lambda _: self.ask_to_revoke(key), size="small", color="danger"
-        )
-        change = self.button("Change the key", partial(self._change, key), "Not changed.")
-        return [self.new_name, self.new_cap, self.new_store, pn.Row(change, revoke, close)]
-
-    def ask_to_revoke(self, key: ApiKey) -> None:
-        """Ask whether to revoke a key for good."""
-        self.ask(
+        revoke = self.harmful(
+            "Revoke …",
             f"Revoke {key.name}?",
             "Programs that use it are refused at once, and it cannot be restored.",
             "Revoke",
             partial(self._revoke, key),
             "Not revoked.",
         )
+        change = self.button("Change the key", partial(self._change, key), "Not changed.")
+        return [self.new_name, self.new_cap, self.new_store, pn.Row(change, revoke, close)]
 
     async def _make(self) -> None:
         name = needed(self.called, "Write a name for the key, such as that of its program.")
@@ -185,15 +179,11 @@ class ApiKeys(Section):
             monthly_cap_usd=cap or None,
             store=self.new_store.value,
         )
-        self.close()
-        await self.keys.refresh(quietly=True)
-        self.tell(f"The key {changed.name} is changed.")
+        await self.done(f"The key {changed.name} is changed.", self.keys)
 
     async def _revoke(self, key: ApiKey) -> None:
         await self.session.confirm(self.client.account.revoke_key, key.id)
-        self.close()
-        await self.keys.refresh(quietly=True)
-        self.tell(f"The key {key.name} is revoked.")
+        await self.done(f"The key {key.name} is revoked.", self.keys)
 
 
 def end_text(key: ApiKey) -> str:

@@ -17,7 +17,7 @@ from steelyard.client import console_calls
 from steelyard.people.roles import ANYBODY, ROLES, Role
 from steelyard.people.wire import AuditEntry, CurrentSession, Member, Session
 from steelyard.wire.storing import STORE_SENTENCES
-from steelyard_workbench.kit.basics import action_button, small_text, stack
+from steelyard_workbench.kit.basics import small_text, stack
 from steelyard_workbench.kit.components.files import Download, bounded
 from steelyard_workbench.kit.components.mark_table import mark_table
 from steelyard_workbench.kit.components.side_by_side import side_by_side
@@ -127,11 +127,15 @@ class Profile(Section):
         ]
         # That of the server itself is never deleted.
         if account.deletes_at is None and self.session.who.account_id != LOCAL_ACCOUNT:
-            delete = action_button(
+            delete = self.harmful(
                 "Delete the account …",
-                lambda _: self.ask_to_delete(account),
-                color="danger",
-                size="small",
+                "Delete the account?",
+                _DELETION,
+                "Delete the account",
+                self._delete,
+                "Not deleted.",
+                self._download("Export it first"),
+                typed=account.user.name,
             )
             views += [heading("Deletion"), small_text(_DELETION), delete]
         return stack(*views)
@@ -157,18 +161,6 @@ class Profile(Section):
     async def _limit(self) -> None:
         limited = await asyncio.to_thread(self.client.account.limit_storing, self.store.value)
         self.tell(f"The account stores {STORE_SENTENCES[limited.store]}.")
-
-    def ask_to_delete(self, account: AccountSummary) -> None:
-        """Ask whether to delete the account, with an export offered first."""
-        self.ask(
-            "Delete the account?",
-            _DELETION,
-            "Delete the account",
-            self._delete,
-            "Not deleted.",
-            self._download("Export it first"),
-            typed=account.user.name,
-        )
 
     async def _delete(self) -> None:
         account = await self.session.confirm(self.client.account.delete)
@@ -226,20 +218,15 @@ class MemberSection(Section):
         """Show a member's role, and its changes."""
         self.new_role = pmui.Select(label="Role", options=list(ROLES), value=member.role, width=150)
         change = self.button("Change the role", partial(self._change, member), "Not changed.")
-        remove = action_button(
-            "Remove …", lambda _: self.ask_to_remove(member), size="small", color="danger"
-        )
-        self.open(heading(member.email), self.new_role, pn.Row(change, remove, self.close_button()))
-
-    def ask_to_remove(self, member: Member) -> None:
-        """Ask whether to remove a member."""
-        self.ask(
+        remove = self.harmful(
+            "Remove …",
             f"Remove {member.email}?",
             "What they made stays. Their keys go on working: revoke them under Keys if they should not.",
             "Remove",
             partial(self._remove, member),
             "Not removed.",
         )
+        self.open(heading(member.email), self.new_role, pn.Row(change, remove, self.close_button()))
 
     async def _invite(self) -> None:
         email = needed(self.email, "Write an e-mail address.")
@@ -252,19 +239,16 @@ class MemberSection(Section):
         changed = await self.session.confirm(
             self.client.members.change, member.id, self.new_role.value
         )
-        await self._again(member)
-        self.tell(f"{changed.email} is {changed.role}.")
+        await self._again(member, f"{changed.email} is {changed.role}.")
 
     async def _remove(self, member: Member) -> None:
         await self.session.confirm(self.client.members.remove, member.id)
-        await self._again(member)
-        self.tell(f"{member.email} is no longer a member of the account.")
+        await self._again(member, f"{member.email} is no longer a member of the account.")
 
-    async def _again(self, member: Member) -> None:
-        self.close()
+    async def _again(self, member: Member, text: str) -> None:
         if member.email == self.session.who.user.email:
             await self.look_who()
-        await self.members.refresh(quietly=True)
+        await self.done(text, self.members)
 
 
 class SessionSection(Section):
@@ -323,15 +307,11 @@ class SessionSection(Section):
 
     async def _end(self, session_id: str) -> None:
         await asyncio.to_thread(self.client.account.end_session, session_id)
-        self.close()
-        await self.sessions.refresh(quietly=True)
-        self.tell("The session is ended.")
+        await self.done("The session is ended.", self.sessions)
 
     async def _end_others(self) -> None:
         ended = await asyncio.to_thread(self.client.account.end_other_sessions)
-        self.close()
-        await self.sessions.refresh(quietly=True)
-        self.tell(f"Other sessions ended: {ended.ended}.")
+        await self.done(f"Other sessions ended: {ended.ended}.", self.sessions)
 
 
 def agent_text(agent: str) -> str:
@@ -408,9 +388,8 @@ class AccountPage(PersonalPage):
         self._body = stack(self._shown())
         return [self.choice, self._body]
 
-    def on_session(self, *events: Any) -> None:
+    def on_session(self, *_: Any) -> None:
         """Show the part that is chosen now."""
-        del events
         if self.session.who is None:
             return
         self.choice.value = self._chosen()

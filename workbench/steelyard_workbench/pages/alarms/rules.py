@@ -72,14 +72,7 @@ class Rules(Section):
             show_watched(alarm_rules.watched) if alarm_rules.watched else empty(_NOT_WATCHED, ask)
         )
         removes = [
-            action_button(
-                f"Remove {_name_of(rule)} …",
-                lambda _, rule=rule: self.ask_to_remove(rule),
-                size="small",
-                color="danger",
-            )
-            for rule in alarm_rules.data
-            if rule.updated_at is not None
+            self._remove_button(rule) for rule in alarm_rules.data if rule.updated_at is not None
         ]
         return stack(
             heading("What is watched now"),
@@ -102,14 +95,14 @@ class Rules(Section):
         await self.rules.refresh(quietly=True)
         self.tell(f"{model} is asked its golden rows; the answers are compared once all are there.")
 
-    def ask_to_remove(self, rule: AlarmRule) -> None:
-        """Ask whether to remove a rule."""
+    def _remove_button(self, rule: AlarmRule) -> Viewable:
         then = (
             "Every model without a rule of its own is then watched as by default."
             if rule.model is None
             else "The model is then watched by the rule of every model without its own."
         )
-        self.ask(
+        return self.harmful(
+            f"Remove {_name_of(rule)} …",
             f"Remove {_name_of(rule)}?",
             f"{then} Its alarms clear and watching starts again. Past alarms stay listed.",
             "Remove it",

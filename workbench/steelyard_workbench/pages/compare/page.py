@@ -18,7 +18,7 @@ from steelyard.datasets.wire import Dataset
 from steelyard.errors import SteelyardError
 from steelyard.evaluations.wire import Change, Evaluation, EvaluationComparison, Measures
 from steelyard.wire.measures import Measure, interval_text
-from steelyard_workbench.kit.basics import action_button, html_pane, small_text, stack
+from steelyard_workbench.kit.basics import action_button, drawn_by, html_pane, small_text, stack
 from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.mark_table import mark_table, show_data
 from steelyard_workbench.kit.look import CARD_CSS, beam, pill, verdict_card
@@ -98,9 +98,8 @@ class ComparePage(OnePartPage):
             # There may be newer ones when the user comes back.
             self.session.param.update(before="", after="")
 
-    def on_key(self, action: str, number: int) -> bool:
+    def on_key(self, action: str, _: int) -> bool:
         """Go through the flips."""
-        del number
         return self.flips is not None and self.flips.on_key(action)
 
     def content(self) -> list[Viewable]:
@@ -268,17 +267,14 @@ class ComparePage(OnePartPage):
             value=self._measure if self._measure in measures else measures[0],
             width=260,
         )
-        place = stack()
-
         ends = partial(interval_text, form="+.4f", to=" to ")
 
-        def show(measure: str) -> None:
+        def draw(measure: str) -> list[Viewable]:
             self._measure = measure
             rows = sliced_changes(measure, comparison.groups)
             drawn = [row for row in rows if row.is_measured][:MOST_SLICES]
             if not rows:
-                place[:] = [empty("Nothing cuts these decisions into slices.")]
-                return
+                return [empty("Nothing cuts these decisions into slices.")]
             chart = forest_chart(
                 drawn,
                 title=f"Change of {TITLES[measure]} by slice, the worst that may be first",
@@ -307,11 +303,9 @@ class ComparePage(OnePartPage):
                 numbers=(1, 3),
                 open_=lambda i: self._open_slice(rows[i], after),
             )
-            place[:] = [figures.show(chart), small_text(note), show_data(data)]
+            return [figures.show(chart), small_text(note), show_data(data)]
 
-        pn.bind(show, select, watch=True)
-        show(select.value)
-        return [heading("Slices by change"), select, place]
+        return [heading("Slices by change"), *drawn_by(select, draw)]
 
     def _open_slice(self, row: ForestRow, after: str) -> None:
         if row.by == "decision" and self.flips is not None:

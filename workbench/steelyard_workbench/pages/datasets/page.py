@@ -128,9 +128,8 @@ class DatasetsPage(Page):
         """Return the list, or the parts of the dataset that is chosen."""
         return self._build_dataset() if self.session.dataset else self._build_list()
 
-    def on_key(self, action: str, number: int) -> bool:
+    def on_key(self, action: str, _: int) -> bool:
         """Search, or go from row to row."""
-        del number
         if action == "search" and self.bar is not None:
             self.bar.focus()
             return True

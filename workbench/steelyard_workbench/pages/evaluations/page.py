@@ -60,9 +60,8 @@ class EvaluationsPage(OnePartPage):
         self.opened: OpenedEvaluation | None = None
         self.waiting: EvaluationLine | None = None
 
-    def on_key(self, action: str, number: int) -> bool:
+    def on_key(self, action: str, _: int) -> bool:
         """Go through the rows of the opened evaluation."""
-        del number
         return self.opened is not None and self.opened.browser.on_key(action)
 
     async def look(self) -> None:

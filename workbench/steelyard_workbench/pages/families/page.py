@@ -68,9 +68,8 @@ class FamiliesPage(Page):
         start = [heading("Start a model line"), self.part(self.datasets)]
         return [*start, *every] if self.session.view == START else [*every, *start]
 
-    def on_key(self, action: str, number: int) -> bool:
+    def on_key(self, action: str, _: int) -> bool:
         """Close the question that is open, or go through the held-out rows."""
-        del number
         if action == "close" and self.one is not None:
             self.one.close_dialog()
             return True

@@ -122,9 +122,8 @@ class JobsPage(Page):
             self._detail_place[:] = [self.part(self.chosen)]
         return views
 
-    def on_key(self, action: str, number: int) -> bool:
+    def on_key(self, action: str, _: int) -> bool:
         """Close the question that is open."""
-        del number
         if action == "close" and self.dialog is not None:
             self.dialog.close()
             return True

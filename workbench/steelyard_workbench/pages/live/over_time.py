@@ -13,7 +13,6 @@ from typing import Any
 import panel as pn
 import panel_material_ui as pmui
 from bokeh.models import BoxAnnotation, ColumnDataSource, Legend, Span
-from msgspec import UnsetType
 from panel.viewable import Viewable
 
 from steelyard.client import Client
@@ -29,6 +28,7 @@ from steelyard_workbench.kit.views import empty, heading
 from steelyard_workbench.kit.words import measure_text
 from steelyard_workbench.pages.live.charts import unit_of
 from steelyard_workbench.pages.live.figures import clock, share_text, time_text, with_table
+from steelyard_workbench.parts.evaluations.charts import measure_or_none
 from steelyard_workbench.parts.live.view import AnswerFilter, View
 
 #: Windows that can be chosen: seconds, and seconds of a point.
@@ -146,7 +146,9 @@ def fetch_promise(client: Client, view: View) -> Promise | None:
         if not metrics:
             return None
         measures = metrics[0]
-    return Promise(evaluation_id, _set(measures.accuracy), _set(measures.brier))
+    return Promise(
+        evaluation_id, measure_or_none(measures.accuracy), measure_or_none(measures.brier)
+    )
 
 
 def show_charts(fetched: Fetched, open_: Open) -> list[Viewable]:
@@ -409,7 +411,3 @@ def _measure_in_words(measure: Measure, unit: str) -> str:
 
 def _one_line(value: str, rest: str) -> str:
     return value if value == "—" else f"{value} ({rest})"
-
-
-def _set(measure: Measure | UnsetType) -> Measure | None:
-    return measure if isinstance(measure, Measure) else None

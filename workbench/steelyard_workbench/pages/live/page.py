@@ -187,9 +187,8 @@ class LivePage(Page):
         super().reconnect()
         schedule(self.feed.look)
 
-    def on_key(self, action: str, number: int) -> bool:
+    def on_key(self, action: str, _: int) -> bool:
         """Go through the feed by keys."""
-        del number
         if action in {"next", "previous"}:
             self.feed.step(1 if action == "next" else -1)
         elif action == "close" and self.opened is not None:

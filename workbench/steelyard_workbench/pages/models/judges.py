@@ -20,7 +20,7 @@ from steelyard.serving.judge.memory import WORKING_BYTES
 from steelyard.serving.reader.catalogue import SHIPPED
 from steelyard.wire.limits import MAX_THOUGHT_TOKENS, THOUGHT_TOKENS
 from steelyard.wire.origins import LabelledBy
-from steelyard_workbench.kit.basics import action_button, small_text, stack
+from steelyard_workbench.kit.basics import small_text, stack
 from steelyard_workbench.kit.components.choices import Choice, Choices
 from steelyard_workbench.kit.components.mark_table import mark_table
 from steelyard_workbench.kit.components.side_by_side import side_by_side
@@ -244,11 +244,11 @@ class JudgeSection(Section):
             self.close()
             await self.judges.refresh(quietly=True)
 
-        def ask(_: object) -> None:
-            text = "Requests that name it are refused from then on. Its file and its stored answers stay."
-            self.ask(f"Disconnect {name}?", text, "Disconnect it", do, "Not disconnected.")
-
-        return action_button("Disconnect …", ask, color="danger")
+        text = (
+            "Requests that name it are refused from then on. Its file and its stored answers stay."
+        )
+        question, action = f"Disconnect {name}?", "Disconnect it"
+        return self.harmful("Disconnect …", question, text, action, do, "Not disconnected.")
 
     def _thinking(self, judge: Judge) -> list[Viewable]:
         """Return the fields that say when a judge writes before it answers; none of other models."""

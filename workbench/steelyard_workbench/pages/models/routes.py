@@ -193,10 +193,15 @@ class Routes(Section):
                 action_button("Ask it", lambda _: ask(), variant="contained", size="small")
             )
         if not _runs(route):
-            remove = partial(self.ask_to_remove, route)
-            actions.append(
-                action_button("Remove …", lambda _: remove(), size="small", color="danger")
+            remove = self.harmful(
+                "Remove …",
+                f"Remove {route.name}?",
+                "Requests that name it are refused from then on. Its models stay, and so do its stored answers.",
+                "Remove it",
+                partial(self._remove, route),
+                "Not removed.",
             )
+            actions.append(remove)
         self.opened[:] = [*views, pn.FlexBox(*actions, self.close_button())]
         self.opened.visible = True
 
@@ -205,22 +210,10 @@ class Routes(Section):
         self.chosen = ""
         super().close()
 
-    def ask_to_remove(self, route: ModelRoute) -> None:
-        """Ask whether to remove a route."""
-        self.ask(
-            f"Remove {route.name}?",
-            "Requests that name it are refused from then on. Its models stay, and so do its stored answers.",
-            "Remove it",
-            partial(self._remove, route),
-            "Not removed.",
-        )
-
     async def _remove(self, route: ModelRoute) -> None:
         await asyncio.to_thread(self.client.models.remove_route, route.name)
-        self.close()
         self._looks_left = _LOOKS_AFTER
-        await self.routes.refresh(quietly=True)
-        self.tell(f"{route.name} is removed.")
+        await self.done(f"{route.name} is removed.", self.routes)
 
 
 def _show_steps(route: ModelRoute) -> Viewable:

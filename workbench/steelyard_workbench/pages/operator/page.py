@@ -57,9 +57,8 @@ class OperatorPage(PersonalPage):
         """Return why the user may not see it."""
         return "" if who.user.is_operator else _NOT
 
-    def build_for(self, who: CurrentSession) -> list[Viewable]:
+    def build_for(self, _: CurrentSession) -> list[Viewable]:
         """Return the parts of the page."""
-        del who
         session, visit = self.session, self.visit
         self.accounts = AllAccounts(session, visit)
         self.transfers = TransferSection(session, visit)
@@ -74,8 +73,11 @@ class OperatorPage(PersonalPage):
             heading("Parked notices"),
             self.section(self.notices),
             heading("Connected models"),
-            self.section(ConnectedModelSection(session, visit)),
+            self.part(Loaded("Connected models", self._fetch_models, show_models)),
         ]
+
+    def _fetch_models(self) -> list[ConnectedModel]:
+        return list(self.client.operator.models().data)
 
     async def look(self) -> None:
         """Bring a backup that goes on up to date."""
@@ -222,18 +224,7 @@ class NoticeSection(Section):
 
     async def _clear(self, notice_id: str) -> None:
         await self.session.confirm(self.client.operator.clear_notice, notice_id)
-        self.close()
-        await self.notices.refresh(quietly=True)
-        self.tell("The notice is dismissed.")
-
-
-class ConnectedModelSection(Section):
-    """The models that answer on other servers."""
-
-    def build(self) -> list[Viewable]:
-        """Return the list."""
-        models = Loaded("Connected models", lambda: self.client.operator.models().data, show_models)
-        return [self.part(models)]
+        await self.done("The notice is dismissed.", self.notices)
 
 
 def show_models(models: Sequence[ConnectedModel]) -> Viewable:

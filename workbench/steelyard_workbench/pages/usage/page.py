@@ -44,9 +44,8 @@ class UsagePage(PersonalPage):
         self.purchases: Purchases | None = None
         self.spending: SpendingSection | None = None
 
-    def build_for(self, who: CurrentSession) -> list[Viewable]:
+    def build_for(self, _: CurrentSession) -> list[Viewable]:
         """Return the balance, the spending and, for some roles, purchases."""
-        del who
         session, visit = self.session, self.visit
         balance = Balance(session, visit)
         self.spending = SpendingSection(session, visit)
@@ -73,9 +72,8 @@ class UsagePage(PersonalPage):
             self.section(self.referrals),
         ]
 
-    def on_session(self, *events: Any) -> None:
+    def on_session(self, *_: Any) -> None:
         """Show the spending that is chosen now."""
-        del events
         if self.spending is not None:
             self.spending.look_at(from_text(self.session.view))
 

@@ -120,9 +120,8 @@ class VersionsPage(Page):
         self.difference = Loaded("The difference", self._diff, self._show_difference)
         return [self.part(self.history), self.part(self.difference)]
 
-    def on_key(self, action: str, number: int) -> bool:
+    def on_key(self, action: str, _: int) -> bool:
         """Go from row to row."""
-        del number
         return self.rows is not None and self.rows.on_key(action)
 
     def choose_rows(self, which: str | Transition) -> None:

@@ -15,7 +15,7 @@ from panel.viewable import Viewable
 
 from steelyard.outbox.names import EVENTS
 from steelyard.webhooks.wire import Delivery, Webhook
-from steelyard_workbench.kit.basics import action_button, stack
+from steelyard_workbench.kit.basics import stack
 from steelyard_workbench.kit.components.copy_text import CopyText
 from steelyard_workbench.kit.components.mark_table import mark_table
 from steelyard_workbench.kit.components.side_by_side import side_by_side
@@ -122,8 +122,13 @@ class WebhookListing(Section):
         deliveries.refresh.scope = self.scope
         self.deliveries = deliveries
         switch = "Switch off" if webhook.enabled else "Switch on"
-        remove = action_button(
-            "Remove …", lambda _: self.ask_to_remove(webhook), size="small", color="danger"
+        remove = self.harmful(
+            "Remove …",
+            "Remove the webhook?",
+            "It gets no more events, and the list of its deliveries is deleted.",
+            "Remove it",
+            partial(self._remove, webhook),
+            "Not removed.",
         )
         values = {"State": _state_of(webhook), "Made": ago(webhook.created_at)}
         exact = {"Id": webhook.id, "Events": ", ".join(webhook.events)}
@@ -178,16 +183,6 @@ class WebhookListing(Section):
             views.append(again)
         return stack(*views)
 
-    def ask_to_remove(self, webhook: Webhook) -> None:
-        """Ask whether to remove a webhook."""
-        self.ask(
-            "Remove the webhook?",
-            "It gets no more events, and the list of its deliveries is deleted.",
-            "Remove it",
-            partial(self._remove, webhook),
-            "Not removed.",
-        )
-
     async def _add(self) -> None:
         url = needed(self.url, "Write the address of your program.")
         webhook = await asyncio.to_thread(
@@ -224,9 +219,7 @@ class WebhookListing(Section):
 
     async def _remove(self, webhook: Webhook) -> None:
         await asyncio.to_thread(self.client.webhooks.delete, webhook.id)
-        self.close()
-        await self.webhooks.refresh(quietly=True)
-        self.tell("The webhook is removed.")
+        await self.done("The webhook is removed.", self.webhooks)
 
 
 def _words(event: str) -> str:

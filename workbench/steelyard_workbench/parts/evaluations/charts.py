@@ -184,7 +184,7 @@ def coverage_chart(
 ) -> Any:
     """Draw the share answered and its quality, by the threshold for abstaining."""
     name = coverage_measure(points)
-    measures = [(i, _measure(getattr(point, name))) for i, point in enumerate(points)]
+    measures = [(i, measure_or_none(getattr(point, name))) for i, point in enumerate(points)]
     known = [(i, measure) for i, measure in measures if measure is not None]
     source = ColumnDataSource(
         {
@@ -243,7 +243,7 @@ def cost_chart(
 ) -> Any:
     """Draw the mean cost by threshold, with the best one marked."""
     measures = [
-        (i, _measure(point.cost_in_all) or _measure(point.cost))
+        (i, measure_or_none(point.cost_in_all) or measure_or_none(point.cost))
         for i, point in enumerate(curve.points)
     ]
     points = [(i, measure) for i, measure in measures if measure is not None]
@@ -422,7 +422,8 @@ def _filled_bins(rows: Sequence[ReliabilityRow]) -> list[int]:
     return [i for i, row in enumerate(rows) if row.n and row.accuracy]
 
 
-def _measure(measure: object) -> Measure | None:
+def measure_or_none(measure: object) -> Measure | None:
+    """Return a measure, and ``None`` of anything else."""
     return measure if isinstance(measure, Measure) else None
 
 

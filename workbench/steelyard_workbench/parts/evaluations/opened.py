@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 
-import panel as pn
 import panel_material_ui as pmui
 import param
 from panel.viewable import Viewable
@@ -14,7 +13,7 @@ from steelyard.client.display_evaluations import MEASURES, measure_of, people_no
 from steelyard.client.plots import MOST_OUTCOMES
 from steelyard.evaluations.wire import ConfusionMatrix
 from steelyard.wire.measures import Measure, interval_text
-from steelyard_workbench.kit.basics import Boxed, small_text, stack
+from steelyard_workbench.kit.basics import Boxed, drawn_by, small_text, stack
 from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.files import Download
 from steelyard_workbench.kit.components.mark_table import mark_table, show_data
@@ -164,9 +163,8 @@ class OpenedEvaluation(Boxed):
         select = pmui.Select(
             label="Decision of the matrix", options=list(matrices), value=chosen, width=260
         )
-        place = stack()
 
-        def show(decision_id: str) -> None:
+        def draw(decision_id: str) -> list[Viewable]:
             self._decision = decision_id
             matrix = matrices[decision_id]
             chart = confusion_chart(
@@ -183,11 +181,9 @@ class OpenedEvaluation(Boxed):
                     f"The {MOST_OUTCOMES} most frequent answers are drawn; {left} are left out."
                 )
             data = show_data(_matrix_table(matrix))
-            place[:] = [figures.show(chart), small_text(" ".join(notes)), data]
+            return [figures.show(chart), small_text(" ".join(notes)), data]
 
-        pn.bind(show, select, watch=True)
-        show(chosen)
-        return [heading("Confusion"), select, place]
+        return [heading("Confusion"), *drawn_by(select, draw)]
 
     async def _thresholds(self) -> list[Viewable]:
         if self.what_if is None:
@@ -261,16 +257,14 @@ class OpenedEvaluation(Boxed):
             value=chosen,
             width=260,
         )
-        place = stack()
 
-        def show(measure: str) -> None:
+        def draw(measure: str) -> list[Viewable]:
             self._slice_measure = measure
             rows = slice_rows(measure, detail.slices, detail.decisions)
             drawn = [row for row in rows if row.is_measured][:MOST_SLICES]
             overall = measure_of(detail.overall, measure)
             if not rows:
-                place[:] = [empty("Nothing cuts these decisions into slices.")]
-                return
+                return [empty("Nothing cuts these decisions into slices.")]
             chart = forest_chart(
                 drawn,
                 title=f"{TITLES[measure]} by slice, the worst that may be first",
@@ -281,7 +275,7 @@ class OpenedEvaluation(Boxed):
             )
             properties = len({row.by for row in rows})
             unlisted = sum(slice_table.unlisted for slice_table in detail.slices)
-            place[:] = [
+            return [
                 figures.show(chart),
                 small_text(slices_text(len(rows), properties, len(drawn), unlisted, measure)),
                 show_data(
@@ -294,9 +288,7 @@ class OpenedEvaluation(Boxed):
                 ),
             ]
 
-        pn.bind(show, select, watch=True)
-        show(chosen)
-        return [heading("Slices"), select, place]
+        return [heading("Slices"), *drawn_by(select, draw)]
 
     def _downloads(self) -> list[Viewable]:
         """Return the buttons that make files; each makes its own when it is pressed."""

@@ -168,7 +168,7 @@ class WhatIf(Boxed):
                 (
                     f"{point.threshold:.2f}",
                     measure_text(share_of(point.n, n)),
-                    measure_text(_measure(getattr(point, name))),
+                    measure_text(charts.measure_or_none(getattr(point, name))),
                 )
                 for point in points
             ],
@@ -211,7 +211,7 @@ class WhatIf(Boxed):
             [
                 (
                     f"{point.threshold:.2f}",
-                    measure_text(_measure(point.cost_in_all) or point.cost),
+                    measure_text(charts.measure_or_none(point.cost_in_all) or point.cost),
                     measure_text(share_of(round(point.coverage * n), n)),
                 )
                 for point in curve.points
@@ -289,10 +289,6 @@ def share_of(count: int, n: int) -> Measure:
     """
     interval = proportion_interval(count, n)
     return Measure(value=count / n, low=interval.low, high=interval.high, n=n)
-
-
-def _measure(measure: object) -> Measure | None:
-    return measure if isinstance(measure, Measure) else None
 
 
 def yes_facts(point: wire.YesPoint, cost: Measure | None) -> dict[str, str]:
