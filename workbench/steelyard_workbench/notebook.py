@@ -152,11 +152,7 @@ class Workbench:
         version = session.version if session is not None and session.page != "datasets" else 0
         while session is not None:
             page = self.client.datasets.search(
-                session.dataset,
-                **fields,
-                version=version or None,
-                offset=len(rows),
-                limit=_PIECE,
+                session.dataset, **fields, version=version or None, offset=len(rows), limit=_PIECE
             )
             rows += [_row(*placed) for placed in zip(page.indexes, page.data, strict=True)]
             if not page.data or len(rows) >= page.total:

@@ -52,13 +52,7 @@ from steelyard_workbench.kit.components.unseen import (
     SelectKeys,
     SkipLink,
 )
-from steelyard_workbench.kit.keys import (
-    KEYS,
-    PLACES,
-    action_of,
-    is_character,
-    watched_on,
-)
+from steelyard_workbench.kit.keys import KEYS, PLACES, action_of, is_character, watched_on
 from steelyard_workbench.kit.page import Page
 from steelyard_workbench.kit.problems import not_loaded, problem_of
 from steelyard_workbench.kit.scheduling import until_shown

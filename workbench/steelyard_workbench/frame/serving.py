@@ -35,12 +35,7 @@ from steelyard_workbench.frame.navigation import import_pages
 from steelyard_workbench.frame.page_handler import FRAME, Frame, is_dark, send_frames_first
 from steelyard_workbench.frame.scripts import PATH as SCRIPTS_PATH
 from steelyard_workbench.frame.scripts import ScriptsHandler
-from steelyard_workbench.frame.visitors import (
-    PATH,
-    SERVER_COOKIE,
-    TicketHandler,
-    Visitors,
-)
+from steelyard_workbench.frame.visitors import PATH, SERVER_COOKIE, TicketHandler, Visitors
 
 _log = logging.getLogger(__name__)
 
@@ -202,12 +197,7 @@ class Served:
 
 
 def open_server(
-    server: str,
-    *,
-    port: int = 0,
-    host: str = LOOPBACK,
-    hosts: str = "",
-    api_key: str | None = None,
+    server: str, *, port: int = 0, host: str = LOOPBACK, hosts: str = "", api_key: str | None = None
 ) -> Any:
     """Return a Panel server that does not serve yet; raise ``OSError`` when the port is taken."""
     import_pages()

@@ -11,12 +11,7 @@ import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable
 
-from steelyard.errors import (
-    AccountsOffError,
-    ConsoleOnlyError,
-    NotSignedInError,
-    SteelyardError,
-)
+from steelyard.errors import AccountsOffError, ConsoleOnlyError, NotSignedInError, SteelyardError
 from steelyard.people.roles import Role
 from steelyard.people.wire import CurrentSession
 from steelyard.wire.queries import CursorPage

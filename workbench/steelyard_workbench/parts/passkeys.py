@@ -56,13 +56,7 @@ class PasskeyPanel(Boxed):
         button = action_button("Add a passkey", self.add.on_event, variant="contained")
         self._form = pn.Row(self.called, button)
         self._asking = pn.Column(margin=0)
-        self._box = stack(
-            small_text(_HOW),
-            self.listed,
-            self.problem,
-            self._asking,
-            self.dialog,
-        )
+        self._box = stack(small_text(_HOW), self.listed, self.problem, self._asking, self.dialog)
 
     def _fetch(self) -> list[Passkey] | None:
         passkeys = self._client.auth.passkeys().data

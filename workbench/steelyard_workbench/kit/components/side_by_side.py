@@ -28,10 +28,7 @@ def side_by_side(
     elif not getattr(second, "visible", True):
         second = pn.Column(IntoView(), second, stylesheets=[_NO_SCROLL_BUTTON])
     return pn.Row(
-        stack(first, styles=room),
-        second,
-        sizing_mode="stretch_width",
-        styles={"flex-wrap": "wrap"},
+        stack(first, styles=room), second, sizing_mode="stretch_width", styles={"flex-wrap": "wrap"}
     )
 
 

@@ -20,12 +20,7 @@ from steelyard.evaluations.wire import (
     FlippedRecord,
 )
 from steelyard_workbench.kit.basics import Boxed, action_button, html_pane, small_text, stack
-from steelyard_workbench.kit.components.frame_table import (
-    CHIPS,
-    FrameTable,
-    PageRequest,
-    TablePage,
-)
+from steelyard_workbench.kit.components.frame_table import CHIPS, FrameTable, PageRequest, TablePage
 from steelyard_workbench.kit.tasks import Task
 from steelyard_workbench.kit.theme import outcome_colours
 from steelyard_workbench.kit.views import empty, heading

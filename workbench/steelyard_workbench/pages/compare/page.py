@@ -26,12 +26,7 @@ from steelyard_workbench.kit.page import Loaded, OnePartPage
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.theme import Status
 from steelyard_workbench.kit.views import card, empty, heading, table, verdict
-from steelyard_workbench.kit.words import (
-    SHARES,
-    named_change_text,
-    named_text,
-    percent_text,
-)
+from steelyard_workbench.kit.words import SHARES, named_change_text, named_text, percent_text
 from steelyard_workbench.pages.compare.flips import FlipBrowser
 from steelyard_workbench.pages.evaluations.page import (
     MOST_CHOICES,

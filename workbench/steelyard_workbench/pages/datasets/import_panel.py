@@ -81,10 +81,7 @@ class ImportPanel(Boxed):
         self._reading = Task(self._read, on_failure=self._show_unread, scope=scope)
         self.send = Write(self._send, on_failure=self._show_failure, scope=scope)
         self.file = FileChooser(
-            self._show_empty,
-            label="Choose a file",
-            accept=",".join(ENDINGS),
-            variant="contained",
+            self._show_empty, label="Choose a file", accept=",".join(ENDINGS), variant="contained"
         )
         self.kept_as = pmui.RadioBoxGroup(
             label="Keep it as",

@@ -39,11 +39,7 @@ from steelyard_workbench.kit.words import (
 from steelyard_workbench.pages.decisions.beside import show_beside
 from steelyard_workbench.pages.decisions.edit_form import EXAMPLE, EditForm
 from steelyard_workbench.pages.decisions.growing import growth_card
-from steelyard_workbench.pages.decisions.judging import (
-    closed_part,
-    comparison_figures,
-    judge,
-)
+from steelyard_workbench.pages.decisions.judging import closed_part, comparison_figures, judge
 from steelyard_workbench.pages.decisions.moving import Moves, last_move
 from steelyard_workbench.pages.decisions.recorded import RecordedForm, recorded_card
 from steelyard_workbench.pages.decisions.rules_form import EXAMPLE_VALUES
@@ -99,10 +95,7 @@ class DecisionsPage(OnePartPage):
         super().__init__(session)
         #: How far a comparison is.
         self.bar = ProgressBar(
-            label="Progress of the comparison",
-            value=0,
-            sizing_mode="stretch_width",
-            margin=(5, 10),
+            label="Progress of the comparison", value=0, sizing_mode="stretch_width", margin=(5, 10)
         )
         self.progress = small_text("")
 

@@ -87,11 +87,7 @@ class RulesForm(Boxed):
 
 def _lines_field(label: str, text: str) -> pmui.TextAreaInput:
     return pmui.TextAreaInput(
-        label=label,
-        value=text,
-        auto_grow=True,
-        rows=3,
-        sizing_mode="stretch_width",
+        label=label, value=text, auto_grow=True, rows=3, sizing_mode="stretch_width"
     )
 
 

@@ -23,9 +23,7 @@ from steelyard_workbench.kit.theme import SERIES
 from steelyard_workbench.kit.views import empty, heading
 from steelyard_workbench.kit.words import SHARES, ago, named_text
 from steelyard_workbench.parts.evaluations.charts import TITLES
-from steelyard_workbench.parts.evaluations.listing import (
-    succeeded,
-)
+from steelyard_workbench.parts.evaluations.listing import succeeded
 from steelyard_workbench.parts.evaluations.report import utc_text
 
 #: The newest runs that are looked through and drawn, and the models that get a line.

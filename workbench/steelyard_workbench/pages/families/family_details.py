@@ -19,13 +19,7 @@ from steelyard.families.wire import DeletedModelVersion, DiscardedModelVersion, 
 from steelyard.wire.jobs import UNFINISHED
 from steelyard_workbench.kit.basics import action_button, small_text, stack
 from steelyard_workbench.kit.tasks import Task, Write
-from steelyard_workbench.kit.views import (
-    empty,
-    facts,
-    heading,
-    refused_button,
-    table,
-)
+from steelyard_workbench.kit.views import empty, facts, heading, refused_button, table
 from steelyard_workbench.kit.words import ago, escape_markdown, everyday
 from steelyard_workbench.pages.families.changes import Seen
 from steelyard_workbench.pages.families.gate_card import show_gate
@@ -212,9 +206,7 @@ class FamilyDetails(Serving, LineMoves):
         else:
             failed_to_load = ["its weights cannot be loaded"] if model.state == "failed" else []
             switch = self._button(
-                f"Switch {model.ref} on",
-                lambda: self.switch_model(model, on=True),
-                failed_to_load,
+                f"Switch {model.ref} on", lambda: self.switch_model(model, on=True), failed_to_load
             )
         if model.keep_warm:
             warm = self._button(f"Stop keeping {model.ref} warm", lambda: self.stop_warm(model))

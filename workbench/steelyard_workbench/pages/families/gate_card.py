@@ -213,10 +213,7 @@ def _flips(gate: Gate, open_rows: Callable[[HeldOutRequest], None]) -> list[View
 
 
 def _slices(
-    title: str,
-    slices: list[GateSlice],
-    gate: Gate,
-    open_rows: Callable[[HeldOutRequest], None],
+    title: str, slices: list[GateSlice], gate: Gate, open_rows: Callable[[HeldOutRequest], None]
 ) -> list[Viewable]:
     worst = sorted(slices, key=_badness, reverse=True)[:_SHOWN_SLICES]
     lines, requests, compared = [], [], []

@@ -82,10 +82,7 @@ class LineMoves(FamilyChanges):
             return
         plan.show(fetched)
         dialog = self._ask(
-            f"Continue {self._name}?",
-            plan,
-            action=plan.action,
-            act=lambda: self._continue(plan),
+            f"Continue {self._name}?", plan, action=plan.action, act=lambda: self._continue(plan)
         )
 
         def fit(_: object) -> None:

@@ -41,9 +41,7 @@ class WouldAct(Boxed):
         )
         self.text = html_pane("", CARD_CSS, margin=(0, 10))
         self.left = action_button(
-            "Show those left to a person",
-            lambda _: open_(left_below(self.threshold)),
-            size="small",
+            "Show those left to a person", lambda _: open_(left_below(self.threshold)), size="small"
         )
         self.wrong = action_button(
             "Show the wrong ones", lambda _: open_(wrong_above(self.threshold)), size="small"

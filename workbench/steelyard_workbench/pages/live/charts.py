@@ -34,10 +34,7 @@ def rate_chart(
         "decisions a minute",
         height=260,
         x_axis_type="datetime",
-        x_range=(
-            buckets[0].start * 1000,
-            (buckets[-1].start + summary.bucket_s) * 1000,
-        ),
+        x_range=(buckets[0].start * 1000, (buckets[-1].start + summary.bucket_s) * 1000),
     )
     chart.vbar_stack(
         ["acted", "abstained"],

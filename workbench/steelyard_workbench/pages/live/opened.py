@@ -53,8 +53,7 @@ class OpenedAnswer(Boxed):
         self.part = Loaded("The decision", lambda: client.stored_decision(decision_id), self._show)
         close = action_button("Close", lambda _: on_close(), variant="text", size="small")
         self._box = stack(
-            pmui.Row(pmui.Typography("The decision", variant="h3", sx=_HEADING), close),
-            self.part,
+            pmui.Row(pmui.Typography("The decision", variant="h3", sx=_HEADING), close), self.part
         )
 
     async def _save(self) -> None:

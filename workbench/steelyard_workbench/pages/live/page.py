@@ -325,10 +325,7 @@ class LivePage(Page):
     def _show(self, fetched: _Fetched) -> Viewable:
         summary, shadows, alarms = fetched
         raised = show_alarms(
-            self.client,
-            alarms,
-            open_=self.show_rows,
-            on_known=lambda: schedule(self.sum_up),
+            self.client, alarms, open_=self.show_rows, on_known=lambda: schedule(self.sum_up)
         )
         self._offer(
             {group.version or group.model for group in summary.groups},

@@ -10,15 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.maps.wire import NONE, MapPoints, MapValues
-from steelyard_workbench.kit.theme import (
-    BLUE,
-    GREY,
-    ORANGE,
-    SERIES,
-    SLATE,
-    YELLOW,
-    outcome_places,
-)
+from steelyard_workbench.kit.theme import BLUE, GREY, ORANGE, SERIES, SLATE, YELLOW, outcome_places
 
 ColourBy = Literal["label", "error", "confidence", "side"]
 COLOURS_BY: tuple[ColourBy, ...] = get_args(ColourBy)

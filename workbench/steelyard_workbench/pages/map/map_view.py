@@ -304,10 +304,7 @@ class MapChart(Boxed):
     """The figure; ``on_selected`` is called with the places of the selected points."""
 
     def __init__(
-        self,
-        points: MapPoints,
-        colouring: Colouring,
-        on_selected: Callable[[list[int]], None],
+        self, points: MapPoints, colouring: Colouring, on_selected: Callable[[list[int]], None]
     ) -> None:
         super().__init__()
         self.source = ColumnDataSource(

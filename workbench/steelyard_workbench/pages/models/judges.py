@@ -304,9 +304,7 @@ class JudgeSection(Section):
         qualify = self._step(
             "Qualify",
             lambda: judges.qualify(
-                name,
-                str(self.dataset.value),
-                labelled_by=_LABELLED_BY[str(self.labelled_by.value)],
+                name, str(self.dataset.value), labelled_by=_LABELLED_BY[str(self.labelled_by.value)]
             ),
             fields=fields | {"labelled_by": self.labelled_by},
         )

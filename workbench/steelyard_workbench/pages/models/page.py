@@ -24,12 +24,7 @@ from steelyard_workbench.kit.words import everyday, measure_text, percent_text
 from steelyard_workbench.pages.models.judges import JudgeSection
 from steelyard_workbench.pages.models.routes import Routes
 
-_KINDS = {
-    "family": "model line",
-    "base": "shipped",
-    "connected": "connected",
-    "route": "combined",
-}
+_KINDS = {"family": "model line", "base": "shipped", "connected": "connected", "route": "combined"}
 #: Of models that are connected: what each wire is, and where it runs.
 _WIRES = {
     "connected-entailment": ("reader", "this server"),
@@ -88,10 +83,7 @@ class ModelsPage(Page):
         is_operator = who is None or who.user.is_operator
         self.judges = JudgeSection(self.session, self.visit) if is_operator else None
         self.routes = Routes(self.session, self.visit) if is_operator else None
-        shown = [
-            side_by_side(self.part(self.listed), self.opened),
-            empty(_CONNECT),
-        ]
+        shown = [side_by_side(self.part(self.listed), self.opened), empty(_CONNECT)]
         for section in (self.judges, self.routes):
             if section is not None:
                 shown.append(section.__panel__())

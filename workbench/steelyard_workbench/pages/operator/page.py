@@ -185,11 +185,7 @@ class NoticeSection(Section):
         self.notices = Loaded(
             "The parked notices", lambda: self.client.operator.notices().data, self._show
         )
-        return [
-            small_text(_NOTICES),
-            side_by_side(self.part(self.notices), self.opened),
-            self.said,
-        ]
+        return [small_text(_NOTICES), side_by_side(self.part(self.notices), self.opened), self.said]
 
     def _show(self, notices: Sequence[ParkedNotice]) -> Viewable:
         if not notices:

@@ -19,11 +19,7 @@ from steelyard.errors import InvalidRequestError
 from steelyard_workbench.kit.basics import ANY_LENGTH, action_button, small_text, stack
 from steelyard_workbench.kit.components.copy_text import CopyText
 from steelyard_workbench.kit.components.lint_warnings import show_warnings
-from steelyard_workbench.kit.components.model_fields import (
-    able_models,
-    offer_models,
-    unable_models,
-)
+from steelyard_workbench.kit.components.model_fields import able_models, offer_models, unable_models
 from steelyard_workbench.kit.components.side_by_side import side_by_side
 from steelyard_workbench.kit.components.unseen import IntoView
 from steelyard_workbench.kit.page import Loaded, Page
@@ -122,11 +118,7 @@ class PlaygroundPage(Page):
         self._picked, self._is_offering = "", False
         self.saving: WasItRight | None = None
         self.context = pmui.TextAreaInput(
-            label="Text",
-            value=_CONTEXT,
-            rows=6,
-            max_length=ANY_LENGTH,
-            sizing_mode="stretch_width",
+            label="Text", value=_CONTEXT, rows=6, max_length=ANY_LENGTH, sizing_mode="stretch_width"
         )
 
         self._able: dict[str, str] = {}
@@ -463,8 +455,5 @@ class PlaygroundPage(Page):
 
 def _folded(title: str, *parts: Viewable | Viewer) -> Viewable:
     return pmui.Accordion(
-        (title, stack(*parts)),
-        disable_gutters=True,
-        margin=(5, 10),
-        sizing_mode="stretch_width",
+        (title, stack(*parts)), disable_gutters=True, margin=(5, 10), sizing_mode="stretch_width"
     )

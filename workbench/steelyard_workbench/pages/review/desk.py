@@ -126,10 +126,7 @@ class Desk(Boxed):
         )
         self.notes = NoteDialog(self.deciding.note)
         self.seal = SealDialog(
-            client,
-            draft.id,
-            n_waiting=lambda: self.steps.n_unsettled,
-            on_sealed=self._on_sealed,
+            client, draft.id, n_waiting=lambda: self.steps.n_unsettled, on_sealed=self._on_sealed
         )
         self.outcomes = OutcomesPanel(client, draft.id, self._edit_outcomes)
         self._head = DeskHead(

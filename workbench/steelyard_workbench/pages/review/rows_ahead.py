@@ -8,12 +8,7 @@ from typing import Any
 from msgspec import structs
 
 from steelyard.review.wire import BlindStatus, DraftRow, DraftRowPage, RowNow
-from steelyard_workbench.pages.review.apart import (
-    is_disputed,
-    is_to_do,
-    is_undecided,
-    with_status,
-)
+from steelyard_workbench.pages.review.apart import is_disputed, is_to_do, is_undecided, with_status
 
 #: Rows of a page, and how many must be ahead of the shown one.
 PAGE_ROWS, LEAST_AHEAD = 25, 10

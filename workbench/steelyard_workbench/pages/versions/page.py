@@ -424,9 +424,7 @@ def draw_sides(versions: Sequence[DatasetVersion], open_: Callable[[int], None])
 
 
 def draw_transitions(
-    decision: str,
-    counts: Mapping[Transition, int],
-    open_: Callable[[Transition], None],
+    decision: str, counts: Mapping[Transition, int], open_: Callable[[Transition], None]
 ) -> Any:
     """Draw a matrix of the labels of one decision that changed; a cell opens its rows."""
     transitions = [transition for transition in counts if transition.decision == decision]

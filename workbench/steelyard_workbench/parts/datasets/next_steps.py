@@ -69,11 +69,7 @@ def next_steps(session: Session, dataset: Dataset, version: int, what: str) -> l
             archived,
             lambda: session.open("review", dataset=dataset.id, version=version, draft=""),
         ),
-        _step(
-            f"Map {what}",
-            [],
-            lambda: session.open("map", dataset=dataset.id, version=version),
-        ),
+        _step(f"Map {what}", [], lambda: session.open("map", dataset=dataset.id, version=version)),
         _step(
             f"Train on {what}",
             archived + older + no_training,

@@ -111,10 +111,7 @@ def _held_out(client: Client, dataset_id: str, version: int, indexes: Sequence[i
     """Return which rows are on the evaluation side, which a row does not say of itself."""
     if not indexes:
         return set()
-    where = {
-        "type": "all",
-        "filters": [{"type": "side", "side": "evaluation"}, at_places(indexes)],
-    }
+    where = {"type": "all", "filters": [{"type": "side", "side": "evaluation"}, at_places(indexes)]}
     matches = client.datasets.search(dataset_id, where=where, version=version, limit=MAX_PAGE_ROWS)
     return set(matches.indexes)
 

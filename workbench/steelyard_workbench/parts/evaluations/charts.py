@@ -146,11 +146,7 @@ def bin_counts_chart(rows: Sequence[ReliabilityRow], open_: Open | None = None) 
     filled = _filled_bins(rows)
     centres = [(rows[i].low + rows[i].high) / 2 for i in filled]
     source = ColumnDataSource(
-        {
-            "x": centres,
-            "n": [rows[i].n for i in filled],
-            "bin": [bin_name(rows[i]) for i in filled],
-        }
+        {"x": centres, "n": [rows[i].n for i in filled], "bin": [bin_name(rows[i]) for i in filled]}
     )
     chart = figures.plot(
         "",
@@ -439,9 +435,7 @@ def headline_of(detail: EvaluationDetail, people: Measure | None = None) -> list
 
 
 def confusion_chart(
-    decision_id: str,
-    matrix: ConfusionMatrix,
-    open_: Callable[[str, str], None] | None = None,
+    decision_id: str, matrix: ConfusionMatrix, open_: Callable[[str, str], None] | None = None
 ) -> Any:
     """Draw right outcomes against answered ones; ``open_`` is called with both of a cell."""
     places = shown_outcomes(matrix)

@@ -129,10 +129,7 @@ class EvaluationList(Boxed):
             )
         self.lines = {
             evaluation.id: EvaluationLine(
-                self._session,
-                evaluation,
-                listed.measured.get(evaluation.id),
-                self.part.refresh,
+                self._session, evaluation, listed.measured.get(evaluation.id), self.part.refresh
             )
             for evaluation in listed.evaluations
         }
@@ -166,10 +163,7 @@ class EvaluationLine(Boxed):
         )
         self.opener = Choices([name], width=300, sizing_mode="fixed", align="center")
         self._bar = ProgressBar(
-            label="Progress of the evaluation",
-            value=0,
-            width=120,
-            margin=(18, 10),
+            label="Progress of the evaluation", value=0, width=120, margin=(18, 10)
         )
         self._text = html_pane("", CARD_CSS, styles={"flex": "1 1 240px"}, margin=(5, 24, 5, 10))
         self._problem = stack()

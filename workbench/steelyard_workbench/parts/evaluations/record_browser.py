@@ -106,10 +106,7 @@ class RecordBrowser(Boxed):
                 "right": ("right", 110),
                 "answered": ("answered", 110),
                 "p_top": ("probability", 100),
-                "measure": (
-                    "loss" if self._evaluation.method == "sft" else "scaled reward",
-                    90,
-                ),
+                "measure": ("loss" if self._evaluation.method == "sft" else "scaled reward", 90),
                 "context": ("text", 440),
             },
             page_size=_PAGE_ROWS,

@@ -20,14 +20,7 @@ WINDOWS = {
     "last 30 days": 2_592_000,
 }
 #: Seconds of a bar by window: some sixty to a hundred and seventy bars.
-_BUCKETS = {
-    900: 15,
-    3600: 60,
-    21_600: 300,
-    86_400: 900,
-    604_800: 3600,
-    2_592_000: 21_600,
-}
+_BUCKETS = {900: 15, 3600: 60, 21_600: 300, 86_400: 900, 604_800: 3600, 2_592_000: 21_600}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
