@@ -613,7 +613,7 @@ def test_a_list_that_another_overtook_is_not_shown(client, dataset):
 
 
 def test_exports_are_named_for_version_and_side(client, dataset):
-    from steelyard_workbench.parts.datasets.export_bar import ExportBar
+    from steelyard_workbench.parts.datasets.files import ExportBar
 
     bar = ExportBar(client, dataset.id, "a name/with marks", 1)
     bar.side.value = "evaluation"

@@ -32,9 +32,9 @@ from steelyard_workbench.kit.components.choices import Choices
 from steelyard_workbench.kit.components.mark_table import MarkTable
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.tasks import Scope
+from steelyard_workbench.pages.decisions.cards import meaning_of
 from steelyard_workbench.pages.decisions.edit_form import EditForm
 from steelyard_workbench.pages.decisions.judging import judge
-from steelyard_workbench.pages.decisions.share_slider import meaning_of
 from steelyard_workbench.parts.live.share_table import share_table
 from steelyard_workbench.parts.named.looking import look_at
 from steelyard_workbench.parts.named.naming import name_family

@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 
-from steelyard_workbench.parts.datasets.export_bar import ExportBar
+from steelyard_workbench.parts.datasets.files import ExportBar
 
 SOON = 30
 

@@ -12,8 +12,8 @@ import panel_material_ui as pmui
 from bokeh.model import util as of_bokeh
 from bokeh.models import GlyphRenderer
 
+from steelyard_workbench.frame.patches import _visit_parts
 from steelyard_workbench.kit.components import figures
-from steelyard_workbench.kit.components.quick_parts import _visit_parts
 from steelyard_workbench.parts.datasets.overview import show_labels
 
 

@@ -10,7 +10,7 @@ pytest.importorskip("panel", reason="needs the workbench extra")
 
 from steelyard.client.tables import read_lines
 from steelyard.imports.encodings import Source
-from steelyard_workbench.parts.datasets.importing import (
+from steelyard_workbench.parts.datasets.files import (
     check_lines,
     name_of,
     remarks_on,
@@ -42,7 +42,7 @@ def test_a_long_file_is_looked_at_in_pieces_and_its_lines_are_those_of_the_file(
 
     made = read_lines(Source("a.jsonl", b'\n{"context": "a"}\n' * 75))
     monkeypatch.setattr(
-        "steelyard_workbench.parts.datasets.importing.pieces_of",
+        "steelyard_workbench.parts.datasets.files.pieces_of",
         lambda lines: iter([SimpleNamespace(data=line, start=n) for n, line in enumerate(lines)]),
     )
     check = check_lines(SimpleNamespace(send=send), made)

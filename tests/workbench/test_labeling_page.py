@@ -19,7 +19,7 @@ pytest.importorskip("panel", reason="needs the workbench extra")
 from steelyard_workbench.frame.heading import Heading
 from steelyard_workbench.kit.components.mark_table import MarkTable
 from steelyard_workbench.kit.session import Session
-from steelyard_workbench.pages.labeling import queue
+from steelyard_workbench.pages.labeling import page as labeling_page
 from steelyard_workbench.pages.labeling.page import LabelingPage
 
 
@@ -173,7 +173,7 @@ def test_rows_are_accepted_and_become_a_dataset(client, ready):
 
 
 def test_long_queues_are_paged(client, ready, monkeypatch):
-    monkeypatch.setattr(queue, "PAGE", 2)
+    monkeypatch.setattr(labeling_page, "PAGE", 2)
     page = opened(client, labeling=ready.id)
     assert page.queue.before.disabled
     page.queue.after.clicks += 1

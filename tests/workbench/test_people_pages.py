@@ -55,8 +55,7 @@ from steelyard_workbench.kit.session import Session
 from steelyard_workbench.pages.account.page import AccountPage
 from steelyard_workbench.pages.home.page import HomePage
 from steelyard_workbench.pages.operator.page import OperatorPage
-from steelyard_workbench.pages.usage.buying import how_to_pay
-from steelyard_workbench.pages.usage.page import UsagePage
+from steelyard_workbench.pages.usage.page import UsagePage, how_to_pay
 from steelyard_workbench.parts.balance import usd
 from steelyard_workbench.parts.live.view import from_text as live_view
 

@@ -17,7 +17,7 @@ from bokeh.server.connection import ServerConnection
 from panel.io import document as of_panel
 
 from faults.processes import free_port
-from steelyard_workbench.frame.sending import send_what_comes_meanwhile
+from steelyard_workbench.frame.patches import send_what_comes_meanwhile
 from support.waiting import next_turn, wait_until
 
 

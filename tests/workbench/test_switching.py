@@ -12,7 +12,7 @@ pytest.importorskip("panel", reason="needs the workbench extra")
 import steelyard
 from steelyard_workbench.frame.navigation import make_page
 from steelyard_workbench.kit.session import Session
-from steelyard_workbench.pages.decisions.switching import SETTLE
+from steelyard_workbench.pages.decisions.comparing import SETTLE
 from support.browser.shown_parts import choose, named, press, texts
 
 RECORDED = "Production and recorded answers"

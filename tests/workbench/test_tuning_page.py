@@ -16,8 +16,8 @@ from support.waiting import until
 pytest.importorskip("panel", reason="needs the workbench extra")
 
 from steelyard_workbench.frame.heading import Heading
-from steelyard_workbench.kit.components.changed_words import changed_words
 from steelyard_workbench.kit.session import Session
+from steelyard_workbench.kit.words import changed_words
 from steelyard_workbench.pages.tuning.page import TuningPage
 from steelyard_workbench.pages.tuning.result import keyword_parts
 

@@ -28,7 +28,7 @@ from steelyard_workbench.frame.lost_workbench import LostWorkbench, tell_when_lo
 from steelyard_workbench.frame.mark import MARK
 from steelyard_workbench.frame.navigation import MenuSection, entry_of, make_page, sections_for
 from steelyard_workbench.frame.page_handler import PAGE_TEMPLATE, follows_system, is_dark
-from steelyard_workbench.frame.sending import send_what_comes_meanwhile
+from steelyard_workbench.frame.patches import make_parts_quickly, send_what_comes_meanwhile
 from steelyard_workbench.frame.sign_in import AccountDialog, SignIn
 from steelyard_workbench.frame.visitors import VisitorClient, Visitors
 from steelyard_workbench.kit import corner
@@ -42,7 +42,6 @@ from steelyard_workbench.kit.components.browser_window import (
 from steelyard_workbench.kit.components.choices import Choice, Choices
 from steelyard_workbench.kit.components.dialogs import DrawnDialog
 from steelyard_workbench.kit.components.plain_markdown import draw_plain_markdown
-from steelyard_workbench.kit.components.quick_parts import make_parts_quickly
 from steelyard_workbench.kit.components.unseen import (
     BrowserSession,
     FrameRoles,

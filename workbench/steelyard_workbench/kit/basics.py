@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from html import escape
 from typing import Any
 
 import panel as pn
@@ -56,6 +57,12 @@ def drawn_by(field: Any, draw: Callable[[Any], Sequence[Viewable]]) -> list[View
 def html_pane(html: str, *stylesheets: str, **options: Any) -> pn.pane.HTML:
     """Return HTML as wide as its place, with style sheets of its own."""
     return pn.pane.HTML(html, stylesheets=list(stylesheets), sizing_mode="stretch_width", **options)
+
+
+def bullets(sentences: Iterable[str], **options: Any) -> pn.pane.HTML:
+    """Return sentences as a list; they are escaped."""
+    items = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences)
+    return html_pane(f"<ul>{items}</ul>", **options)
 
 
 def small_text(text: str, **options: Any) -> pmui.Typography:

@@ -1,7 +1,11 @@
-"""Texts to copy: shown as they are, with a button that puts one on the clipboard."""
+"""Text to copy with a button, and requests as programs in several languages."""
 
 from __future__ import annotations
 
+import json
+import pprint
+import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +15,8 @@ from panel.custom import JSComponent
 from steelyard_workbench.kit.look import BUTTON_CSS, with_tokens
 from steelyard_workbench.kit.theme import FONT, SMALL
 
+#: What stands where a key would be: keys are never shown.
+KEY_PLACE = "YOUR_API_KEY"
 _STYLE = BUTTON_CSS + with_tokens(f"""
 :host {{ color: var(--ink); font-family: {FONT}; }}
 pre {{
@@ -23,6 +29,53 @@ pre {{
 }}
 [role=tab][aria-selected=true] {{ color: var(--accent); border-color: currentColor; }}
 """)
+
+
+def as_json(request: Mapping[str, Any]) -> str:
+    """Return a request as JSON, indented."""
+    return json.dumps(request, indent=2, ensure_ascii=False)
+
+
+def as_curl(url: str, request: Mapping[str, Any], *, with_key: bool) -> str:
+    """Return a shell command that sends a request."""
+    words = ["curl", "-s", f"{url}/v1/decide", "-H", "Content-Type: application/json"]
+    if with_key:
+        words += ["-H", f"Authorization: Bearer {KEY_PLACE}"]
+    return shlex.join([*words, "-d", json.dumps(request, ensure_ascii=False)])
+
+
+def as_python(url: str, request: Mapping[str, Any], *, with_key: bool) -> str:
+    """Return a Python program that sends a request with the client; as ``as_curl`` takes them."""
+    options = {
+        name: value for name, value in request.items() if name not in {"context", "decisions"}
+    }
+    further = "".join(f"    {name}={value!r},\n" for name, value in options.items())
+    key = f", api_key={KEY_PLACE!r}" if with_key else ""
+    decisions = pprint.pformat(request["decisions"], sort_dicts=False, width=92)
+    indented = decisions.replace("\n", "\n    ")
+    return (
+        "import steelyard\n\n"
+        f"client = steelyard.connect({url!r}{key})\n"
+        "answer = client.decide(\n"
+        f"    {request['context']!r},\n"
+        f"    {indented},\n"
+        f"{further})\n"
+        "for name, result in answer.decisions.items():\n"
+        "    print(name, result)\n"
+    )
+
+
+def as_python_named(url: str, request: Mapping[str, Any], *, with_key: bool) -> str:
+    """Return a Python program that asks a named decision; as ``as_curl`` takes them."""
+    key = f", api_key={KEY_PLACE!r}" if with_key else ""
+    fields = f", fields={request['fields']!r}" if "fields" in request else ""
+    return (
+        "import steelyard\n\n"
+        f"client = steelyard.connect({url!r}{key})\n"
+        f"answer = client.decision({request['decision']!r}).decide({request['context']!r}{fields})\n"
+        "for id_, result in answer.decisions.items():\n"
+        "    print(id_, result.action)\n"
+    )
 
 
 class CopyText(JSComponent):

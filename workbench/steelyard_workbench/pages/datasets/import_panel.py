@@ -38,7 +38,7 @@ from steelyard_workbench.kit.tasks import Scope, Task, Write
 from steelyard_workbench.kit.views import empty, failed, loading, verdict
 from steelyard_workbench.kit.words import counted, escape_markdown
 from steelyard_workbench.pages.datasets.table_columns import TableColumns, read_columns
-from steelyard_workbench.parts.datasets.importing import (
+from steelyard_workbench.parts.datasets.files import (
     RowCheck,
     check_lines,
     name_of,

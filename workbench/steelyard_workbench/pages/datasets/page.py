@@ -40,7 +40,7 @@ from steelyard_workbench.kit.views import (
 from steelyard_workbench.kit.words import ago, counted, escape_markdown
 from steelyard_workbench.pages.datasets.import_panel import ImportPanel
 from steelyard_workbench.parts.beginning import load_sample
-from steelyard_workbench.parts.datasets.export_bar import export_dialog
+from steelyard_workbench.parts.datasets.files import export_dialog
 from steelyard_workbench.parts.datasets.names import dataset_options
 from steelyard_workbench.parts.datasets.next_steps import MAP, NextStep, fetch_next, next_steps
 from steelyard_workbench.parts.datasets.overview import (

@@ -35,7 +35,7 @@ from steelyard_workbench.kit.scheduling import schedule
 from steelyard_workbench.kit.tasks import Scope, Task
 from steelyard_workbench.kit.views import empty, loading, verdict
 from steelyard_workbench.kit.words import escape_markdown
-from steelyard_workbench.parts.datasets.importing import show_left_out
+from steelyard_workbench.parts.datasets.files import show_left_out
 from steelyard_workbench.parts.datasets.outcome_table import MOST_SHOWN, OutcomeEditor
 
 _NO_LABEL = "Values of {} that mean no label"

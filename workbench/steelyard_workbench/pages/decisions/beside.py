@@ -13,10 +13,9 @@ from steelyard.decision_log.wire import DecisionSummary
 from steelyard.named.comparison_wire import ComparisonResult
 from steelyard.named.wire import NamedVersion
 from steelyard_workbench.kit.basics import html_pane
-from steelyard_workbench.kit.components.changed_words import changed_sides
 from steelyard_workbench.kit.look import CARD_CSS, pill, with_tokens
 from steelyard_workbench.kit.theme import HEADING, SMALL
-from steelyard_workbench.kit.words import ago, counted, percent_text, share_text
+from steelyard_workbench.kit.words import ago, changed_sides, counted, percent_text, share_text
 from steelyard_workbench.pages.decisions.judging import best_known
 from steelyard_workbench.pages.decisions.rules_form import write_fields, write_rules
 from steelyard_workbench.pages.playground.read_as import read_as_text

@@ -19,14 +19,13 @@ from steelyard.named.wire import AliasMove, NamedVersion
 from steelyard.wire.jobs import UNFINISHED
 from steelyard_workbench.kit.basics import action_button, small_text, stack
 from steelyard_workbench.kit.components.choices import Choice, Choices
-from steelyard_workbench.kit.components.copy_text import CopyText
+from steelyard_workbench.kit.components.copy_text import CopyText, as_curl, as_python_named
 from steelyard_workbench.kit.components.files import Download
 from steelyard_workbench.kit.components.progress_bar import ProgressBar
 from steelyard_workbench.kit.components.side_by_side import side_by_side
 from steelyard_workbench.kit.page import Loaded, OnePartPage
 from steelyard_workbench.kit.problems import leave_to_banner
 from steelyard_workbench.kit.session import Session
-from steelyard_workbench.kit.snippets import as_curl, as_python_named
 from steelyard_workbench.kit.views import card, empty, facts, heading, table, verdict
 from steelyard_workbench.kit.words import (
     ago,
@@ -37,14 +36,17 @@ from steelyard_workbench.kit.words import (
     percent_text,
 )
 from steelyard_workbench.pages.decisions.beside import show_beside
+from steelyard_workbench.pages.decisions.cards import growth_card, share_card, share_end
+from steelyard_workbench.pages.decisions.comparing import (
+    RecordedForm,
+    SwitchForm,
+    recorded_card,
+    settle_button,
+)
 from steelyard_workbench.pages.decisions.edit_form import EXAMPLE, EditForm
-from steelyard_workbench.pages.decisions.growing import growth_card
 from steelyard_workbench.pages.decisions.judging import closed_part, comparison_figures, judge
 from steelyard_workbench.pages.decisions.moving import Moves, last_move
-from steelyard_workbench.pages.decisions.recorded import RecordedForm, recorded_card
 from steelyard_workbench.pages.decisions.rules_form import EXAMPLE_VALUES
-from steelyard_workbench.pages.decisions.share_slider import share_card, share_end
-from steelyard_workbench.pages.decisions.switching import SwitchForm, settle_button
 from steelyard_workbench.pages.decisions.trying import TryRows
 from steelyard_workbench.parts.balance import AgreedPrice, usd
 from steelyard_workbench.parts.guidelines import Guidelines
@@ -216,7 +218,7 @@ class DecisionsPage(OnePartPage):
     def _ask_for(self, form_of: Callable[..., Form]) -> Form:
         """Show a form that starts a comparison, of a version that stands beside production then."""
 
-        async def show(number: int | None = None) -> None:
+        async def show(number: int | None) -> None:
             self.work.clear()
             self._beside = self._beside if number is None else number
             await self.refresh()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 import panel_material_ui as pmui
@@ -32,7 +31,7 @@ from steelyard.evaluations.measures.gate_rules import (
     NEW_WORSE,
     NO_GAIN,
 )
-from steelyard_workbench.kit.basics import action_button, html_pane, small_text, stack
+from steelyard_workbench.kit.basics import action_button, bullets, small_text, stack
 from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.theme import BLUE, GREY, ORANGE
 from steelyard_workbench.kit.views import heading, table
@@ -87,7 +86,7 @@ def show_gate(
     if gate.judged_on == "all":
         parts.append(small_text(_ON_ALL))
     if gate.sentences:
-        parts.append(_list(gate.sentences))
+        parts.append(bullets(gate.sentences))
     notes = (unchanged_of(gate), labels_of(gate), words_of(gate))
     parts += [small_text(note) for note in notes if note]
     lines, requests = _lines_of_groups(gate)
@@ -108,11 +107,6 @@ def show_gate(
     if gate.unlisted:
         parts.append(small_text(f"{gate.unlisted:,} more slices were looked at."))
     return stack(*parts)
-
-
-def _list(sentences: list[str]) -> Viewable:
-    items = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences)
-    return html_pane(f"<ul>{items}</ul>")
 
 
 def _lines_of_groups(gate: Gate) -> tuple[list[Line], list[HeldOutRequest]]:

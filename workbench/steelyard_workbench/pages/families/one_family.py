@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from functools import partial
-from html import escape
 
 import panel_material_ui as pmui
 from panel.viewable import Viewable
@@ -15,7 +14,7 @@ from steelyard.evaluations.gate_wire import Gate
 from steelyard.families.fine_tune_wire import Job
 from steelyard.families.wire import Family
 from steelyard.wire.jobs import UNFINISHED
-from steelyard_workbench.kit.basics import html_pane, stack
+from steelyard_workbench.kit.basics import bullets, stack
 from steelyard_workbench.kit.components.choices import Choice as Steps
 from steelyard_workbench.kit.components.choices import Choices
 from steelyard_workbench.kit.components.side_by_side import side_by_side
@@ -273,12 +272,8 @@ class OneFamily(FamilyDetails):
         if job.gate.passed:
             return []
         settles = self._verdict_of(family, job.gate).settles
-        items = "".join(
-            f"<li>{escape(text)}</li>"
-            for text in [*plain_reasons(job.gate.reasons, job.gate.sentences), settles]
-            if text
-        )
-        return [html_pane(f"<ul>{items}</ul>", margin=(0, 10))]
+        reasons = [*plain_reasons(job.gate.reasons, job.gate.sentences), settles]
+        return [bullets(filter(None, reasons), margin=(0, 10))]
 
     def _verdict_of(self, family: Family, gate: Gate) -> GateVerdict:
         continuation = continue_of(family)

@@ -39,7 +39,7 @@ from steelyard_workbench.kit.tasks import Scope, Write
 from steelyard_workbench.kit.views import card, heading, verdict
 from steelyard_workbench.kit.words import escape_markdown
 from steelyard_workbench.parts.balance import AgreedPrice
-from steelyard_workbench.parts.datasets.importing import name_of
+from steelyard_workbench.parts.datasets.files import name_of
 from steelyard_workbench.parts.datasets.names import dataset_options
 
 _FILE, _DATASET, _LIVE = "A file", "Rows of a dataset", "Unsure answers of Live"

@@ -21,13 +21,12 @@ from steelyard.decision_log.wire import DecisionSeries, DecisionSummary
 from steelyard.errors import NotFoundError, SteelyardError
 from steelyard.shadows.wire import ShadowReport
 from steelyard_workbench.kit.basics import Boxed, action_button, filter_fields, stack
-from steelyard_workbench.kit.components.copy_text import CopyText
+from steelyard_workbench.kit.components.copy_text import CopyText, as_curl, as_python
 from steelyard_workbench.kit.components.side_by_side import side_by_side
 from steelyard_workbench.kit.components.unseen import Visibility
 from steelyard_workbench.kit.page import Loaded, Page
 from steelyard_workbench.kit.scheduling import schedule
 from steelyard_workbench.kit.session import Session
-from steelyard_workbench.kit.snippets import as_curl, as_python
 from steelyard_workbench.kit.views import empty, heading, table
 from steelyard_workbench.kit.words import escape_markdown, measure_text, percent_text
 from steelyard_workbench.pages.live.acting import WouldAct

@@ -17,7 +17,13 @@ from steelyard.client.answers import DecideAnswer, expected_of
 from steelyard.client.model_choices import ModelChoice
 from steelyard.errors import InvalidRequestError
 from steelyard_workbench.kit.basics import ANY_LENGTH, action_button, small_text, stack
-from steelyard_workbench.kit.components.copy_text import CopyText
+from steelyard_workbench.kit.components.copy_text import (
+    CopyText,
+    as_curl,
+    as_json,
+    as_python,
+    as_python_named,
+)
 from steelyard_workbench.kit.components.lint_warnings import show_warnings
 from steelyard_workbench.kit.components.model_fields import able_models, offer_models, unable_models
 from steelyard_workbench.kit.components.side_by_side import side_by_side
@@ -25,7 +31,6 @@ from steelyard_workbench.kit.components.unseen import IntoView
 from steelyard_workbench.kit.page import Loaded, Page
 from steelyard_workbench.kit.problems import LackingError, not_loaded, problem_of
 from steelyard_workbench.kit.session import Session
-from steelyard_workbench.kit.snippets import as_curl, as_json, as_python, as_python_named
 from steelyard_workbench.kit.tasks import Task, Write
 from steelyard_workbench.kit.views import empty, failed, loading, unseen_heading
 from steelyard_workbench.pages.playground.answer import show_answer

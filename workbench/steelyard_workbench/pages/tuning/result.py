@@ -12,11 +12,10 @@ from panel.viewable import Viewable
 from steelyard.prompt_tuning.wire import PartChange, TuningResult, TuningTest
 from steelyard_workbench.kit.basics import html_pane, small_text, stack
 from steelyard_workbench.kit.components import figures
-from steelyard_workbench.kit.components.changed_words import changed_words
 from steelyard_workbench.kit.components.copy_text import CopyText
 from steelyard_workbench.kit.theme import BLUE, Status
 from steelyard_workbench.kit.views import Details, heading, table, verdict
-from steelyard_workbench.kit.words import escape_markdown
+from steelyard_workbench.kit.words import changed_words, escape_markdown
 
 _WORDS: dict[str, tuple[Status, str]] = {
     "improved": ("good", "Improved."),

@@ -26,7 +26,7 @@ from steelyard_workbench.kit.views import empty, facts, heading, table, verdict
 from steelyard_workbench.kit.words import ago, escape_markdown
 from steelyard_workbench.pages.evaluations.page import dataset_select
 from steelyard_workbench.pages.versions.changes import RowChanges, Transition, fetch_changes
-from steelyard_workbench.parts.datasets.export_bar import export_dialog
+from steelyard_workbench.parts.datasets.files import export_dialog
 from steelyard_workbench.parts.datasets.names import no_datasets
 from steelyard_workbench.parts.datasets.next_steps import next_steps
 from steelyard_workbench.parts.datasets.overview import section, when

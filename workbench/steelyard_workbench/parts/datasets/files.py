@@ -1,4 +1,4 @@
-"""A file of rows, checked whole before any of it is sent, and its skipped rows."""
+"""Files of rows: reading those that are imported, and the dialog that exports a version."""
 
 from __future__ import annotations
 
@@ -6,19 +6,30 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import panel as pn
+import panel_material_ui as pmui
 from panel.viewable import Viewable
 
 from steelyard.client import Client
 from steelyard.client.dataset_calls import check_rows
 from steelyard.client.row_sources import pieces_of
 from steelyard.client.tables import Converted, Refused, refused_csv
-from steelyard_workbench.kit.components.files import Download
+from steelyard.datasets.wire import Dataset, Partition
+from steelyard.wire.queries import ExportFormat
+from steelyard_workbench.kit.basics import Boxed
+from steelyard_workbench.kit.components.dialogs import DrawnDialog
+from steelyard_workbench.kit.components.files import Download, ExportButtons
 from steelyard_workbench.kit.views import verdict
 from steelyard_workbench.kit.words import escape_markdown
 
 #: Reasons that are listed.
 _SHOWN_REASONS = 5
 _EMPTY_CONTEXT = re.compile(rb'"context"\s*:\s*"\s*"')
+_SIDES: dict[str, Partition] = {
+    "both sides": "all",
+    "training": "training",
+    "evaluation": "evaluation",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,3 +108,45 @@ def remarks_on(rows: Sequence[bytes]) -> str:
             "1 row has an empty text." if n_empty == 1 else f"{n_empty:,} rows have an empty text."
         )
     return " ".join(remarks)
+
+
+def export_dialog(client: Client, dataset: Dataset, version: int) -> DrawnDialog:
+    """Return a dialog with the downloads of a version, which are made when it is opened."""
+    return DrawnDialog(
+        f"Export version {version}",
+        draw=lambda: [ExportBar(client, dataset.id, dataset.name, version)],
+        width=420,
+    )
+
+
+class ExportBar(Boxed):
+    """Buttons that download a version."""
+
+    def __init__(self, client: Client, dataset_id: str, name: str, version: int) -> None:
+        super().__init__()
+        self._client, self._dataset_id, self._version = client, dataset_id, version
+        self._name = re.sub(r"[^\w.-]+", "_", name).strip("._") or "dataset"
+        self.side = pmui.Select(
+            label="Rows to export", options=_SIDES, value="all", width=170, size="small"
+        )
+        self.json_lines = Download(
+            "Download JSON Lines", self._rows, lambda: self._filename("jsonl")
+        )
+        self.exports = ExportButtons(self._export, self._filename)
+        self._box = pn.FlexBox(
+            self.side, self.json_lines, *self.exports.downloads.values(), align_items="center"
+        )
+
+    def _rows(self) -> bytes:
+        return self._client.datasets.download(
+            self._dataset_id, partition=self.side.value, version=self._version
+        )
+
+    def _export(self, format_: ExportFormat) -> bytes:
+        return self._client.datasets.export(
+            self._dataset_id, format=format_, partition=self.side.value, version=self._version
+        )
+
+    def _filename(self, ending: str) -> str:
+        side = "" if self.side.value == "all" else f"-{self.side.value}"
+        return f"{self._name}-v{self._version}{side}.{ending}"
