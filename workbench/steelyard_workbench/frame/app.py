@@ -62,7 +62,6 @@ from steelyard_workbench.kit.views import empty, facts, failed, heading, loading
 from steelyard_workbench.kit.words import escape_markdown
 
 _log = logging.getLogger(__name__)
-
 #: What IPython sets, and Panel looks for.
 _IPYTHON = "__IPYTHON__"
 _SETTING_UP = threading.Lock()

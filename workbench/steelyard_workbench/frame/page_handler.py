@@ -33,7 +33,6 @@ from steelyard_workbench.kit.theme import colours_of
 from steelyard_workbench.kit.views import skeleton
 
 _log = logging.getLogger(__name__)
-
 #: Skeleton of a page that is known once somebody has signed in.
 _UNKNOWN = "28 28 28 28"
 #: What goes on where the frame of a page ends.

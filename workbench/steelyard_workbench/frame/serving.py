@@ -38,7 +38,6 @@ from steelyard_workbench.frame.scripts import ScriptsHandler
 from steelyard_workbench.frame.visitors import PATH, SERVER_COOKIE, TicketHandler, Visitors
 
 _log = logging.getLogger(__name__)
-
 LOOPBACK = "127.0.0.1"
 #: How many browsers' apps are kept at hand beside the newest.
 _MOST_APPS = 15

@@ -28,7 +28,6 @@ from steelyard.client.session_token import SessionToken
 from steelyard.errors import AccountsOffError, NotSignedInError, SteelyardError
 
 T = TypeVar("T")
-
 #: The cookie of a server, which the browser sends to every port of its host.
 SERVER_COOKIE = "steelyard_session"
 #: Where a page sends its ticket.

@@ -92,8 +92,6 @@ KEYS: tuple[Key, ...] = (
     Key("go playground", ("g p",), "Go to Playground", "go"),
     Key("go settings", ("g s",), "Go to Settings", "go"),
 )
-
-
 _ACTIONS = {
     key: (entry.action, n)
     for entry in KEYS

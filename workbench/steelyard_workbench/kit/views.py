@@ -34,15 +34,12 @@ _SEVERITY: dict[Status, str] = {
     "running": "info",
     "off": "info",
 }
-
 _QUIET = {
     "& .MuiAccordion-root, &.MuiAccordion-root": {"&&": {"border": 0, "background": "none"}},
     "& .MuiAccordionSummary-root": {"padding": 0, "minHeight": "28px", "width": "fit-content"},
     "& .MuiAccordionSummary-content": {"margin": 0},
     "& .MuiAccordionDetails-root": {"padding": 0},
 }
-
-
 #: Panel-material-ui gives code a light blue of 2.3 to 1 on white.
 _PLAIN = (
     "p:first-of-type { margin-top: 0; } p:last-of-type { margin-bottom: 0; } "

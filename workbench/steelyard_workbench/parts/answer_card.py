@@ -26,8 +26,6 @@ li span {{ overflow-wrap: anywhere; }}
 li span:last-child {{ font-variant-numeric: tabular-nums; }}
 .pills {{ margin-top: 12px; }}
 """)
-
-
 _Threshold = float | None | UnsetType
 
 

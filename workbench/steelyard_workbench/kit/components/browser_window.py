@@ -11,7 +11,6 @@ from steelyard_workbench.kit.components.unseen import Unseen
 CHOSEN, SYSTEM, WIDTH = "steelyard-theme", "steelyard-system-theme", "steelyard-width"
 #: Value of the last.
 NARROW = "narrow"
-
 #: Run in the browser when a page has turned to another theme: the address no longer names the dark
 #: one at once. panel-material-ui reads it for every part that it draws, so a part that came before
 #: the server had written the address anew stayed dark on a light page.
@@ -22,7 +21,6 @@ if (!cb_obj.dark_theme) {
   history.replaceState(history.state, "", address);
 }
 """
-
 _LOOK = (
     f"""
 const CHOSEN = "{CHOSEN}", SYSTEM = "{SYSTEM}", WIDTH = "{WIDTH}", NARROW = "{NARROW}";

@@ -31,7 +31,6 @@ from steelyard_workbench.kit.tasks import Task
 from steelyard_workbench.kit.theme import FOCUS, SMALL, TEXT, token
 
 _CLASSES = count(1)
-
 #: A card whose rows are divided by lines: a tint under the pointer, and a bar on the row that was opened
 #: last. The class stands twice since Tabulator's theme, which comes later, has looks of its own.
 GRID_CSS = with_tokens(f"""

@@ -67,8 +67,6 @@ _NONE = (
     "name, so a better wording is a new version here and needs no release there. Press *New decision*, or "
     "start from a template."
 )
-
-
 Form = TypeVar("Form", SwitchForm, RecordedForm)
 _MOST = 12
 #: How a comparison is, or what it found.

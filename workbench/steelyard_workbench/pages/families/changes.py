@@ -40,7 +40,6 @@ from steelyard_workbench.pages.families.result import HeldOutResult
 from steelyard_workbench.parts.families.labels import differences
 
 T = TypeVar("T")
-
 #: What a server refuses with when the family is no longer as it was shown.
 CHANGED = (
     FamilyChangedError,

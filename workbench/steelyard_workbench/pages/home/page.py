@@ -59,8 +59,6 @@ _WELCOME = (
     "Nothing here yet. Import rows with what is right about them: they are what models are "
     "evaluated and fine-tuned on. Or ask a model something in the playground."
 )
-
-
 #: Of what needs somebody: a card for each.
 _NEED = {**FRAME, "padding": "6px 14px"}
 _NOTHING_WAITS = "**Nothing waits for you.** Rows that are assigned to you are listed here."

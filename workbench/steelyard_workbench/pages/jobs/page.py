@@ -51,11 +51,8 @@ _SHOWN_ENDED = 20
 #: Characters of a reason in the list; the fine-tune's own part has all of it.
 _MOST_REASON = 140
 _EVERY = "jobs of all kinds"
-
 #: A fine-tune, its events, and the name of its dataset.
 _Opened = tuple[Job, list[JobEvent], str]
-
-
 #: The page that shows a job of a kind, and its field there; a fine-tune is shown here.
 _PAGES: dict[str, Callable[[JobSummary], dict[str, Any]]] = {
     "evaluation": lambda job: {

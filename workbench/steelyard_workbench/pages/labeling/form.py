@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -41,6 +41,7 @@ from steelyard_workbench.kit.words import escape_markdown
 from steelyard_workbench.parts.balance import AgreedPrice
 from steelyard_workbench.parts.datasets.files import name_of
 from steelyard_workbench.parts.datasets.names import dataset_options
+from steelyard_workbench.parts.datasets.row_pages import every_row
 
 _FILE, _DATASET, _LIVE = "A file", "Rows of a dataset", "Unsure answers of Live"
 _OWN = ""
@@ -236,15 +237,6 @@ class LabelingForm(Boxed):
         self._uploaded = _Uploaded(choice, made.id, made.rows, left_out)
         return self._uploaded
 
-    def _queries_of(self, dataset_id: str) -> Iterator[dict[str, Any]]:
-        """Yield the rows of a dataset without their labels."""
-        offset: int | None = 0
-        while offset is not None:
-            page = self._client.datasets.rows(dataset_id, offset=offset)
-            for row in page.data:
-                yield {"context": row.context, "decisions": row.decisions}
-            offset = offset + len(page.data) if page.has_more and page.data else None
-
     def _rows(self) -> tuple[str, list[dict[str, Any]]]:
         """Return a name for the rows, and the rows without labels."""
         most = int(self.n_rows.value or 500)
@@ -257,7 +249,11 @@ class LabelingForm(Boxed):
                 )
             return "Unsure answers of Live", rows
         dataset = self._client.datasets.get(str(self.dataset.value))
-        return dataset.name, list(islice(self._queries_of(dataset.id), most))
+        queries = [
+            {"context": row.context, "decisions": row.decisions}
+            for row in islice(every_row(self._client, dataset.id), most)
+        ]
+        return dataset.name, queries
 
     def _send_file(self) -> tuple[LabelingSource, list[Refused]]:
         """Upload the rows of the file without their labels; return the skipped ones too."""

@@ -30,7 +30,6 @@ from steelyard_workbench.parts.live.view import AnswerFilter, View
 
 Open = Callable[[AnswerFilter], None]
 _BANDS = "Yellow bands are the times of the decisions behind the alarms above."
-
 #: Bars of the small chart of answers, at most.
 _SPARKS = 14
 _STRIP_CSS = CARD_CSS + with_tokens("""
@@ -42,7 +41,6 @@ _STRIP_CSS = CARD_CSS + with_tokens("""
   .strip { grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 8px; } .strip .card { padding: 10px 12px; }
 }
 """)
-
 _NOTHING_CHECKED = with_details(
     "No answer of this time was checked. Open one above and say whether it was right, or let your "
     "program send it.",

@@ -39,7 +39,6 @@ _RENEW_S = 300.0
 #: Two charts stand side by side beside the menu of a window of 1280 pixels.
 _CHART_PX, _CHART_HEIGHT_PX = 490, 230
 _MARKERS = ("circle", "square", "triangle", "diamond", "inverted_triangle", "hex", "star", "plus")
-
 Open = Callable[[AnswerFilter], None]
 Value = Callable[[SeriesPoint], Measure | None]
 

@@ -42,18 +42,14 @@ from steelyard_workbench.parts.review.sending import draft_of
 
 #: Seconds between two sums over a window: when something changed, and in any case.
 _SUM_AFTER_S, _SUM_ANYWAY_S = 10.0, 60.0
-
 #: Pixels of a field above the stream: two stand beside each other on a phone.
 _FIELD = 160
-
 _LONGEST = max(WINDOWS.values())
-
 _EXAMPLE = {
     "context": "My card was charged twice for order 118.",
     "decisions": [{"id": "refund", "kind": "binary", "question": "Is money asked back?"}],
     "store": True,
 }
-
 #: What of the stream can be chosen to be seen.
 _ONLY = {
     "every answer": AnswerFilter(),
@@ -63,9 +59,7 @@ _ONLY = {
     "not checked yet": AnswerFilter(name="without feedback", has_feedback=False),
     "to check, drawn by chance": TO_CHECK,
 }
-
 _Fetched = tuple[DecisionSummary, list[ShadowReport], list[Alarm]]
-
 _DAY_S = 86_400
 #: Families of a window that are looked at.
 _MOST = 8

@@ -41,7 +41,6 @@ _BOUNDS = {
 _USUAL = {_SHARE: 0.3, _ACCURACY: 0.9, _PRICE: 0.05}
 #: Looks after a change until the server has it among its models, which it reads once a second.
 _LOOKS_AFTER = 2
-
 _Choices = tuple[list[Model], list[Dataset]]
 
 

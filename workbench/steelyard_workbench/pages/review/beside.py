@@ -35,8 +35,6 @@ N_SIMILAR, N_ENTRIES = 8, 20
 _SNIPPET = 220
 _FACETS, _SIMILAR, _HISTORY, _SUGGEST = "Groups", "Similar", "History", "Suggest"
 _REVIEWERS = "Reviewers"
-
-
 #: Decisions to present names to the outcomes of the version that are under each.
 Members = dict[str, dict[str, list[str]]]
 

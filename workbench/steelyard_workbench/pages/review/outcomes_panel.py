@@ -23,7 +23,6 @@ _WHAT = (
     "stands beside every row for reviewers, and judges read it. Rows show the changes at once; "
     "finishing writes them into the dataset. `u` takes a change back."
 )
-
 Changes = dict[str, dict[str, Any]]
 
 

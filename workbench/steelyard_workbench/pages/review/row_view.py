@@ -48,10 +48,8 @@ _ACTIONS = {
 #: Labels of a set that a digit chooses; 0 is for the button after them.
 _DIGITS = 9
 _CHANGING = ("accept", "exclude", "skip", "note", "undo", "redo")
-
 #: What the button after the labels of a set is called.
 _DONE = "done"
-
 #: Called with the id of a decision and an outcome that was chosen for it.
 OnChoose = Callable[[str, str], None]
 

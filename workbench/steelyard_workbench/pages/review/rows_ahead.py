@@ -12,8 +12,6 @@ from steelyard_workbench.pages.review.apart import is_disputed, is_to_do, is_und
 
 #: Rows of a page, and how many must be ahead of the shown one.
 PAGE_ROWS, LEAST_AHEAD = 25, 10
-
-
 #: Whether an edited row is still in a queue, where not every row is.
 _IS_IN: dict[str, Callable[[DraftRow], bool]] = {
     "to_review": is_undecided,

@@ -31,17 +31,13 @@ from steelyard_workbench.kit.words import ago
 from steelyard_workbench.pages.tuning.result import keyword_parts, show_result
 from steelyard_workbench.parts.balance import AgreedPrice
 from steelyard_workbench.parts.datasets.names import dataset_name, dataset_options
+from steelyard_workbench.parts.datasets.row_pages import every_row
 
 _MOST = 100
-
-
 _NONE = "No wording was tuned yet. A tuned wording keeps the answers' names and changes the words around them."
-
 _Listed = tuple[list[PromptTuningJob], list[Dataset]]
-
 #: The most rows that are read here and sent again.
 MAX_ROWS = 20_000
-
 _PAGE = 500
 
 
@@ -213,24 +209,15 @@ def reworded_dataset(client: Client, job: PromptTuningJob) -> Dataset:
             "download it, put the decision in, and upload it as a new one."
         )
     original, tuned = job.result.original, job.result.tuned
-    sides: dict[str, list[dict[str, Any]]] = {"training": [], "evaluation": []}
-    for side, rows in sides.items():
-        has_more = True
-        while has_more:
-            page = client.datasets.rows(
-                source.id,
-                partition=side,  # type: ignore[arg-type]
-                version=job.dataset_version,
-                offset=len(rows),
-                limit=_PAGE,
-            )
-            rows += [_reworded(msgspec.to_builtins(row), original, tuned) for row in page.data]
-            has_more = page.has_more and bool(page.data)
-    return client.datasets.create(
-        f"{source.name}, tuned wording"[:128],
-        training=sides["training"],
-        evaluation=sides["evaluation"],
-    )
+    of: dict[str, Any] = {"version": job.dataset_version, "limit": _PAGE}
+    sides = {
+        side: [
+            _reworded(msgspec.to_builtins(row), original, tuned)
+            for row in every_row(client, source.id, partition=side, **of)
+        ]
+        for side in ("training", "evaluation")
+    }
+    return client.datasets.create(f"{source.name}, tuned wording"[:128], **sides)
 
 
 def _reworded(

@@ -22,10 +22,8 @@ _WORDS: dict[str, tuple[Status, str]] = {
     "inconclusive": ("unsure", "Not proven."),
     "no_improvement": ("off", "No improvement."),
 }
-
 #: So many parts between commas, of so few words each, are keywords.
 _KEYWORDS, _KEYWORD_WORDS = 5, 2
-
 _CELL = "text-align:left;vertical-align:top;padding:0.35em 0.8em 0.35em 0"
 
 

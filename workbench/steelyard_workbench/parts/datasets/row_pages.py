@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -84,6 +84,15 @@ def listed_page(
         where=at_places(page_indexes),
     )
     return TablePage(page.rows, len(indexes))
+
+
+def every_row(client: Client, dataset_id: str, **of: Any) -> Iterator[Example]:
+    """Yield the rows of a version, a page at a time."""
+    offset: int | None = 0
+    while offset is not None:
+        page = client.datasets.rows(dataset_id, offset=offset, **of)
+        yield from page.data
+        offset = offset + len(page.data) if page.has_more and page.data else None
 
 
 def at_places(indexes: Iterable[int]) -> dict[str, Any]:

@@ -30,7 +30,6 @@ from steelyard_workbench.kit.theme import BLUE, GREEN, GREY, ORANGE
 from steelyard_workbench.kit.words import cut, measure_text, named_text, percent_text
 
 Open = Callable[[int], None]
-
 #: Measures that are better when they are smaller.
 FALLING = frozenset({"loss", "brier", "ece"})
 #: Title of how often contexts do not say.

@@ -44,8 +44,6 @@ _STATUS: dict[str, tuple[Status, str]] = {
     "failed": ("bad", "failed"),
     "cancelled": ("off", "cancelled"),
 }
-
-
 #: The measures of which the first that there is stands for an evaluation; and how each reads after its share.
 LEADING = {"accuracy": "right", "scaled_reward": "of the best reward", "expected_reward": "reward"}
 #: The name of the leading measure, and the measure; ``None`` where there is none.
