@@ -40,7 +40,7 @@ def filter_fields(first: Viewable, *others: Viewable, is_open: bool = False) -> 
     if not is_open:
         turn()
     button = action_button("Filters", turn, css_classes=["only-on-phone"])
-    return pn.FlexBox(first, button, rest, gap="8px")
+    return pn.FlexBox(first, button, rest, gap="8px", align_items="center")
 
 
 def drawn_by(field: Any, draw: Callable[[Any], Sequence[Viewable]]) -> list[Viewable]:

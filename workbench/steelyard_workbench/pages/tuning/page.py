@@ -210,7 +210,7 @@ def reworded_dataset(client: Client, job: PromptTuningJob) -> Dataset:
         )
     original, tuned = job.result.original, job.result.tuned
     of: dict[str, Any] = {"version": job.dataset_version, "limit": _PAGE}
-    sides = {
+    sides: dict[str, Any] = {
         side: [
             _reworded(msgspec.to_builtins(row), original, tuned)
             for row in every_row(client, source.id, partition=side, **of)

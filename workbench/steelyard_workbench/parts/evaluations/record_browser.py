@@ -25,7 +25,14 @@ from steelyard.evaluations.wire import (
     EvaluationRecord,
 )
 from steelyard.wire.queries import ExportFormat
-from steelyard_workbench.kit.basics import Boxed, action_button, html_pane, small_text, stack
+from steelyard_workbench.kit.basics import (
+    Boxed,
+    action_button,
+    filter_fields,
+    html_pane,
+    small_text,
+    stack,
+)
 from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.files import ExportButtons
 from steelyard_workbench.kit.components.frame_table import FrameTable, PageRequest, TablePage
@@ -116,17 +123,10 @@ class RecordBrowser(Boxed):
     def _make_box(self) -> pn.Column:
         return stack(
             heading("Rows"),
-            pmui.FlexBox(
-                self.decision,
-                self._target,
-                self._top,
-                self._bin,
-                self._slice,
-                self._order,
-                self.wrong,
-                self._clear,
-                sizing_mode="stretch_width",
-                align_items="center",
+            filter_fields(
+                *(self.decision, self._target, self._top, self._bin, self._slice),
+                *(self._order, self.wrong, self._clear),
+                is_open=not self.chosen.is_all,
             ),
             self._said,
             self._notes,
