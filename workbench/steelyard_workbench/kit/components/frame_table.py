@@ -69,10 +69,6 @@ GRID_CSS = with_tokens(f"""
 """)
 #: Column of the frame behind the table that has the ids, as text; it is not shown.
 _ID_FIELD = "id_of_row"
-#: Type of a column of chips.
-CHIPS: pl.DataType = pl.List(
-    pl.Struct({"text": pl.String, "colour": pl.String, "title": pl.String})
-)
 #: Pixels that the widest column keeps, where it was given as many, however narrow the table is.
 _LEAST_WIDTH = 180
 _CELL_CSS = (
@@ -165,7 +161,8 @@ def new_mark() -> str:
 class TablePage:
     """One page."""
 
-    #: The page alone; the column ``id_column`` of the table tells rows apart.
+    #: The page alone; the column ``id_column`` of the table tells rows apart. Without rows it may be
+    #: without columns too.
     rows: pl.DataFrame
     #: Rows in all.
     total: int
@@ -384,21 +381,24 @@ class FrameTable(Boxed):
     def _fill(self, page: TablePage) -> None:
         import pandas as pd
 
-        of_both = (self._rows, page.rows)
+        new_rows = page.rows
+        if not new_rows.width:
+            new_rows = pl.DataFrame({name: [] for name in (self._id, *self._titles)})
+        of_both = (self._rows, new_rows)
         self._known = {
             str(row[self._id]): row for rows in of_both for row in rows.iter_rows(named=True)
         }
-        self._rows = page.rows
+        self._rows = new_rows
         self.total = page.total
-        ids = _ids(page.rows, self._id)
-        visible_rows = page.rows.select(list(self._titles)).to_pandas()
+        ids = _ids(new_rows, self._id)
+        visible_rows = new_rows.select(list(self._titles)).to_pandas()
         for name, draw in self._drawn.items():
-            visible_rows[name] = [draw(value) for value in page.rows[name].to_list()]
+            visible_rows[name] = [draw(value) for value in new_rows[name].to_list()]
         if self._address is not None:
             lead = next(iter(self._titles))
             visible_rows[lead] = [
                 f'<a href="{html.escape(self._address(row))}">{html.escape(row[lead])}</a>'
-                for row in page.rows.iter_rows(named=True)
+                for row in new_rows.iter_rows(named=True)
             ]
         visible_rows.index = pd.Index([str(id_) for id_ in ids], name=_ID_FIELD)
         # Assigning answers with events of its own; they are not the person's.

@@ -20,7 +20,7 @@ from steelyard.evaluations.wire import (
     FlippedRecord,
 )
 from steelyard_workbench.kit.basics import Boxed, action_button, html_pane, small_text, stack
-from steelyard_workbench.kit.components.frame_table import CHIPS, FrameTable, PageRequest, TablePage
+from steelyard_workbench.kit.components.frame_table import FrameTable, PageRequest, TablePage
 from steelyard_workbench.kit.tasks import Task
 from steelyard_workbench.kit.theme import outcome_colours
 from steelyard_workbench.kit.views import empty, heading
@@ -44,14 +44,7 @@ _COLUMNS = {
 }
 _PAGE_ROWS = 10
 _SHORT = 160
-_SCHEMA: dict[str, Any] = {
-    "place": pl.Int64,
-    "decision": pl.String,
-    "right": CHIPS,
-    "before": CHIPS,
-    "after": CHIPS,
-    "context": pl.String,
-}
+_NAMES = ["place", "decision", "right", "before", "after", "context"]
 
 
 class FlipBrowser(Boxed):
@@ -173,7 +166,7 @@ class FlipBrowser(Boxed):
             )
             for place, flip in zip(page, flips, strict=True)
         ]
-        return TablePage(pl.DataFrame(rows, schema=_SCHEMA, orient="row"), len(places))
+        return TablePage(pl.DataFrame(rows, schema=_NAMES, orient="row"), len(places))
 
     def _chip(self, flip: FlippedRecord, outcome: str, text: str) -> dict[str, str]:
         colour = self._colours[flip.decision_id][outcome]

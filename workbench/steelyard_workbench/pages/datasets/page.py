@@ -70,17 +70,6 @@ _COLUMNS = {
     "made": ("Made", 135),
     "used": ("Last used", 105),
 }
-_SCHEMA = {
-    "id": pl.String,
-    "name": pl.String,
-    "rows": pl.Int64,
-    "training": pl.Int64,
-    "evaluation": pl.Int64,
-    "method": pl.String,
-    "version": pl.Int64,
-    "made": pl.String,
-    "used": pl.String,
-}
 _NOTHING = (
     "**No datasets yet.** A dataset is rows: a text, the questions asked about it and what is "
     "right; models are evaluated and fine-tuned on it. Import a table (CSV, Excel, Parquet) or JSON "
@@ -211,8 +200,8 @@ class DatasetsPage(Page):
         self.choose.options = {"": "", **dataset_options(self._every.held([]), with_rows=True)}
 
     def _list_page(self, request: PageRequest) -> TablePage:
-        frame = pl.DataFrame([_record(dataset) for dataset in self._every()], schema=_SCHEMA)
-        if request.sort:
+        frame = pl.DataFrame([_record(dataset) for dataset in self._every()])
+        if request.sort and frame.height:
             names, falling = zip(*request.sort, strict=True)
             frame = frame.sort(names, descending=list(falling), maintain_order=True)
         return TablePage(frame.slice(request.offset, request.limit), frame.height)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -12,7 +12,6 @@ import panel_material_ui as pmui
 from steelyard.errors import LiveLimitError, PriceChangedError, SteelyardError, WarmLimitError
 from steelyard.families.wire import Answering, KeptWarm, ModelVersion
 from steelyard.wire.decoding import convert
-from steelyard_workbench.kit.basics import Boxed
 from steelyard_workbench.kit.words import ago, escape_markdown
 from steelyard_workbench.pages.families.changes import FamilyChanges, adapter_of
 
@@ -98,15 +97,21 @@ class Serving(FamilyChanges):
     def _ask_places(
         self, doing: str, done: str, error: SteelyardError, call: Callable[[list[str]], Any]
     ) -> None:
-        choice = PlaceChoice(holders_of(error))
+        boxes = pmui.CheckBoxGroup(
+            label="Switch off",
+            options={holder.label: holder for holder in holders_of(error)},
+            value=[],
+            inline=False,
+        )
 
         async def go_on() -> bool:
-            return await self._confirmed(done, lambda: call(choice.names))
+            names = dict.fromkeys(name for holder in boxes.value for name in holder.names)
+            return await self._confirmed(done, lambda: call([*names]))
 
         self._ask(
             f"{doing}?",
             f"{escape_markdown(error.message)} Choose which model to switch off.",
-            choice,
+            boxes,
             action="Switch these off and go on",
             act=go_on,
         )
@@ -187,24 +192,6 @@ def holders_of(error: SteelyardError) -> list[Holder]:
             for model in _read(detail, "warm", KeptWarm)
         ]
     return holders
-
-
-class PlaceChoice(Boxed):
-    """Check boxes of the models that take the places."""
-
-    def __init__(self, holders: Sequence[Holder]) -> None:
-        super().__init__()
-        self._box = self.boxes = pmui.CheckBoxGroup(
-            label="Switch off",
-            options={holder.label: holder for holder in holders},
-            value=[],
-            inline=False,
-        )
-
-    @property
-    def names(self) -> list[str]:
-        """The models to switch off, each name once."""
-        return list(dict.fromkeys(name for holder in self.boxes.value for name in holder.names))
 
 
 def _read(detail: Mapping[str, Any], name: str, type_: type[Any]) -> list[Any]:

@@ -34,7 +34,6 @@ _COLUMNS = {
     "right": ("Was it right?", 140),
 }
 _MARKUP = ("answer", "sure", "right")
-_SCHEMA = {"id": pl.String, **dict.fromkeys(_COLUMNS, pl.String)}
 #: Pages that a look goes through for one that is not empty: filters may leave pages short.
 _MOST_PAGES = 5
 
@@ -199,7 +198,9 @@ class Feed(Boxed):
         only = self.view.rows.decision or self.view.decision
         colours = _colours(self.entries)
         rows = [_row(entry, only, colours) for entry in shown]
-        return TablePage(pl.DataFrame(rows, schema=_SCHEMA, orient="row"), len(self.entries))
+        return TablePage(
+            pl.DataFrame(rows, schema=["id", *_COLUMNS], orient="row"), len(self.entries)
+        )
 
 
 def _colours(entries: list[LoggedDecision]) -> dict[str, dict[str, str]]:

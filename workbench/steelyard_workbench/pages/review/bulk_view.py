@@ -12,10 +12,9 @@ import param
 import polars as pl
 
 from steelyard.review.wire import MAX_EDITS, BulkAction, DraftRow, DraftRowPage
-from steelyard_workbench.kit.basics import Boxed, action_button, stack
-from steelyard_workbench.kit.components.dialogs import DrawnDialog
-from steelyard_workbench.kit.components.frame_table import CHIPS, FrameTable, PageRequest, TablePage
-from steelyard_workbench.kit.words import escape_markdown
+from steelyard_workbench.kit.basics import Boxed, action_button, small_text, stack
+from steelyard_workbench.kit.components.dialogs import Confirmation
+from steelyard_workbench.kit.components.frame_table import FrameTable, PageRequest, TablePage
 from steelyard_workbench.parts.datasets.questions import (
     Question,
     as_text,
@@ -228,58 +227,35 @@ class BulkView(Boxed):
             self._change.options = list(self._changes)
 
 
-class Confirm(DrawnDialog):
+class Confirm(Boxed):
     """Asks before many rows are changed; above ``MAX_UNTYPED`` their number must be typed."""
 
     def __init__(self) -> None:
-        self._n_rows = 0
-        self._then: Callable[[], None] | None = None
-        self._text = pmui.Typography("", variant="body1")
-        self._number = pmui.TextInput(label="Type the number of rows", width=220)
-        self._yes = action_button("", lambda _: self.confirm(), variant="contained")
-        no = action_button("Cancel", lambda _: self.close())
-        super().__init__(
-            "Change many rows", self._text, self._number, pn.Row(self._yes, no), has_field=True
-        )
+        super().__init__()
+        self.asked: Confirmation | None = None
+        self._box = pn.Column(margin=0)
 
-    def ask(self, sentence: str, n_rows: int, then: Callable[[], None]) -> None:
-        """Ask whether to do it."""
-        self._n_rows, self._then = n_rows, then
-        question = escape_markdown(sentence)
-        self._text.object = (
-            f"**{question}?** It is one entry of the history, and one undo takes it back."
-        )
-        self._number.param.update(value="", value_input="", visible=n_rows > MAX_UNTYPED)
-        self._yes.label = sentence
-        self._allow()
-        self.open()
-
-    def type(self, text: str) -> None:
-        """Take a number that was typed."""
-        self._number.value_input = text
-
-    def confirm(self) -> bool:
-        """Do it, if it may be done; return whether it was."""
-        if self._then is None or not self._may:
-            return False
-        then = self._then
-        self.close()
-        then()
-        return True
+    @property
+    def is_open(self) -> bool:
+        """Whether it asks."""
+        return self.asked is not None and bool(self.asked.dialog.open)
 
     def close(self) -> None:
         """Do nothing."""
-        self._then = None
-        super().close()
+        if self.asked is not None:
+            self.asked.close()
 
-    @property
-    def _may(self) -> bool:
-        typed = "".join(sign for sign in str(self._number.value_input) if sign not in " ,._'")
-        return self._n_rows <= MAX_UNTYPED or typed == str(self._n_rows)
+    def ask(self, sentence: str, n_rows: int, then: Callable[[], None]) -> None:
+        """Ask whether to do it."""
 
-    @param.depends("_number.value_input", watch=True)
-    def _allow(self) -> None:
-        self._yes.disabled = not self._may
+        async def act() -> bool:
+            then()
+            return True
+
+        text = small_text("It is one entry of the history, and one undo takes it back.")
+        number = str(n_rows) if n_rows > MAX_UNTYPED else ""
+        self.asked = Confirmation(f"{sentence}?", text, action=sentence, act=act, typed=number)
+        self._box[:] = [self.asked]
 
 
 def frame_of(rows: Sequence[DraftRow]) -> pl.DataFrame:
@@ -293,13 +269,5 @@ def frame_of(rows: Sequence[DraftRow]) -> pl.DataFrame:
             "labels": [label_chips(row.now.labels, row.decisions) for row in rows],
             "state": [row.now.state for row in rows],
             "note": [row.now.note or "" for row in rows],
-        },
-        schema={
-            "row": pl.Int64,
-            "context": pl.String,
-            "characters": pl.Int64,
-            "labels": CHIPS,
-            "state": pl.String,
-            "note": pl.String,
         },
     )

@@ -12,7 +12,7 @@ from steelyard.client import Client
 from steelyard.client.answers import labels_of
 from steelyard.datasets.wire import MAX_PAGE_ROWS, Example
 from steelyard.wire.decoding import decode
-from steelyard_workbench.kit.components.frame_table import CHIPS, PageRequest, TablePage
+from steelyard_workbench.kit.components.frame_table import PageRequest, TablePage
 from steelyard_workbench.kit.words import cut
 from steelyard_workbench.parts.datasets.questions import as_line, as_text, label_chips
 
@@ -29,14 +29,6 @@ _ORDERS = {"row": "index", "characters": "context_characters"}
 SORTABLE = tuple(_ORDERS)
 #: Characters of a context in a table.
 _SHOWN_CONTEXT = 200
-_SCHEMA: dict[str, Any] = {
-    "row": pl.Int64,
-    "context": pl.String,
-    "labels": CHIPS,
-    "side": pl.String,
-    "characters": pl.Int64,
-    "json": pl.String,
-}
 
 
 def search_page(
@@ -66,7 +58,7 @@ def search_page(
         _record(index, row, "check" if index in held_out else "training")
         for index, row in zip(matches.indexes, matches.data, strict=True)
     ]
-    return TablePage(pl.DataFrame(rows, schema=_SCHEMA), matches.total)
+    return TablePage(pl.DataFrame(rows), matches.total)
 
 
 def listed_page(
@@ -75,7 +67,7 @@ def listed_page(
     """Ask for a page, of 60 rows at most, of ascending places ``indexes``, which is their order."""
     page_indexes = indexes[request.offset : request.offset + request.limit]
     if not page_indexes:
-        return TablePage(pl.DataFrame(schema=_SCHEMA), len(indexes))
+        return TablePage(pl.DataFrame(), len(indexes))
     page = search_page(
         client,
         dataset_id,

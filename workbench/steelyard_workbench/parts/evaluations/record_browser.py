@@ -62,16 +62,7 @@ _PRE = (
     f"border:1px solid {token('line')};border-radius:8px;background:{token('surface')};"
     "max-height:22em;overflow:auto;unicode-bidi:plaintext"
 )
-_SCHEMA = {
-    "place": pl.String,
-    "row": pl.Int64,
-    "decision": pl.String,
-    "right": pl.String,
-    "answered": pl.String,
-    "p_top": pl.String,
-    "measure": pl.String,
-    "context": pl.String,
-}
+_NAMES = ["place", "row", "decision", "right", "answered", "p_top", "measure", "context"]
 
 
 class RecordBrowser(Boxed):
@@ -291,7 +282,7 @@ class RecordBrowser(Boxed):
             self._has_contexts = False
         self._keep(page.data)
         rows = [_table_row(record) for record in page.data]
-        return TablePage(pl.DataFrame(rows, schema=_SCHEMA, orient="row"), page.total)
+        return TablePage(pl.DataFrame(rows, schema=_NAMES, orient="row"), page.total)
 
     def _keep(self, records: Sequence[EvaluationRecord]) -> None:
         """Keep records, and drop the oldest."""
