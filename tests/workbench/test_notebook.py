@@ -118,8 +118,8 @@ def test_one_of_its_own_ends_with_it(tmp_path):
 def test_the_row_that_is_read_is_the_selection(workbench, dataset):
     app = looked_at(workbench, page="datasets", dataset=dataset.id)
     app.page.open()
-    app.page.rows.step(1)
-    app.page.rows.step(1)
+    app.page.rows.table.step(1)
+    app.page.rows.table.step(1)
     assert workbench.selection["row"].to_list() == [1]
     app.page.rows.close()
     assert workbench.selection.height == 0
@@ -127,7 +127,7 @@ def test_the_row_that_is_read_is_the_selection(workbench, dataset):
 
 def test_a_row_that_was_read_is_no_selection_once_the_page_is_left(workbench, dataset):
     app = looked_at(workbench, page="datasets", dataset=dataset.id)
-    app.page.rows.step(1)
+    app.page.rows.table.step(1)
     assert workbench.selection["row"].to_list() == [0]
     app.session.page = "home"
     assert workbench.selection.height == 0

@@ -222,7 +222,8 @@ class FrameTable(Boxed):
     messages. ``id_column`` tells rows apart; it is not shown unless it is one of ``columns``. These
     have their titles and pixels, which are fixed, so that columns do not jump from page to page: the
     widest alone is wider where there is room, and narrower where there is little. ``on_open`` and
-    ``on_note`` are called with the row (a dict) that was clicked or on which a key was pressed. Of
+    ``on_note`` are called with the row (a dict) that was clicked or on which a key was pressed; with
+    ``on_close``, keys open the row after the marked one, and close it. Of
     ``wrapped`` columns texts stand on up to two lines; those of ``chips`` have lists of texts, or of
     mappings of ``text``, ``colour`` and ``title``. With ``address``, which is called with a row too,
     the first column is a link to the page that opens.
@@ -243,6 +244,7 @@ class FrameTable(Boxed):
         selectable: bool = False,
         on_open: Callable[[dict[str, Any]], None] | None = None,
         on_note: Callable[[dict[str, Any]], None] | None = None,
+        on_close: Callable[[], None] | None = None,
         wrapped: Sequence[str] = (),
         chips: Sequence[str] = (),
         markup: Sequence[str] = (),
@@ -255,7 +257,8 @@ class FrameTable(Boxed):
         self._page_size = page_size
         self._drawn: dict[str, Callable[[Any], str]] = dict.fromkeys(wrapped, _draw_wrapped)
         self._drawn |= dict.fromkeys(chips, _draw_chips) | dict.fromkeys(markup, str)
-        self._on_open, self._on_note, self._address = on_open, on_note, address
+        self._on_open, self._on_note, self._on_close = on_open, on_note, on_close
+        self._address = address
         linked = () if address is None else list(self._titles)[:1]
         self._is_filling = False
         self._rows = pl.DataFrame()
@@ -332,8 +335,12 @@ class FrameTable(Boxed):
 
     def on_key(self, action: str) -> bool:
         """Go into the rows or turn pages with the keys of rows; return whether there was a use."""
-        if action in ("next", "previous"):
+        if action in ("next", "previous") and self._on_close is not None:
+            self.step(1 if action == "next" else -1)
+        elif action in ("next", "previous"):
             self.focus()
+        elif action == "close" and self._on_close is not None and self.marked:
+            self._on_close()
         elif action in ("back", "forward"):
             self.turn_to(self.page + (1 if action == "forward" else -1))
         else:

@@ -93,6 +93,7 @@ class FlipBrowser(Boxed):
             chips=("right", "before", "after"),
             page_size=_PAGE_ROWS,
             on_open=lambda row: self.read(int(row["place"])),
+            on_close=self._close,
         )
         self._table_box = stack(self.table)
         self._box = stack(
@@ -118,9 +119,12 @@ class FlipBrowser(Boxed):
         self.decision = decision
         self.refresh.start()
 
-    async def _refresh(self) -> None:
+    def _close(self) -> None:
         self._read[:] = []
         self.table.mark(None)
+
+    async def _refresh(self) -> None:
+        self._close()
         await self.table.restart()
         self._tell()
 
@@ -144,9 +148,6 @@ class FlipBrowser(Boxed):
 
     def on_key(self, action: str) -> bool:
         """Go through the flips with the keys of a review."""
-        if action in ("next", "previous"):
-            self.table.step(1 if action == "next" else -1)
-            return True
         return self.table.on_key(action)
 
     def _fetch(self, request: PageRequest) -> TablePage:

@@ -101,6 +101,7 @@ class RowTable(Boxed):
             sortable=SORTABLE,
             page_size=page_size,
             on_open=self.show,
+            on_close=self.close,
             wrapped=("context",),
             chips=("labels",),
         )
@@ -142,10 +143,6 @@ class RowTable(Boxed):
         self.buttons.offer(self._steps())
         self._tell()
 
-    def step(self, by: int) -> None:
-        """Open the row after the one that is open, or before it; within the page."""
-        self.table.step(by)
-
     def close(self) -> None:
         """Close the row that is open."""
         self.opened = None
@@ -157,10 +154,10 @@ class RowTable(Boxed):
 
     def _steps(self) -> list[Choice]:
         """Return the way to the next row, and the actions on the open one."""
-        steps: dict[str, Callable[[], object]] = {"Next row (j)": lambda: self.step(1)}
+        steps: dict[str, Callable[[], object]] = {"Next row (j)": lambda: self.table.step(1)}
         opened, ask = self.opened, self._on_ask
         if opened is not None:
-            steps |= {"Previous row (k)": lambda: self.step(-1), "Close the row": self.close}
+            steps |= {"Previous row (k)": lambda: self.table.step(-1), "Close the row": self.close}
             if ask is not None:
                 steps["Ask several models"] = lambda: ask(opened)
         return [Choice(label, do, look="text") for label, do in steps.items()]
@@ -171,10 +168,4 @@ class RowTable(Boxed):
 
     def on_key(self, action: str) -> bool:
         """Run the action of a key; return whether there was one."""
-        if action in {"next", "previous"}:
-            self.step(1 if action == "next" else -1)
-        elif action == "close" and self.opened is not None:
-            self.close()
-        else:
-            return self.table.on_key(action)
-        return True
+        return self.table.on_key(action)

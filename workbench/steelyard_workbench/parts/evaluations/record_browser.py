@@ -109,6 +109,7 @@ class RecordBrowser(Boxed):
             },
             page_size=_PAGE_ROWS,
             on_open=lambda row: self.read(str(row["place"])),
+            on_close=self._close,
         )
 
     def _make_box(self) -> pn.Column:
@@ -160,13 +161,7 @@ class RecordBrowser(Boxed):
 
     def on_key(self, action: str) -> bool:
         """Go through the decisions with the keys of a review."""
-        if action in ("next", "previous"):
-            self.table.step(1 if action == "next" else -1)
-        elif action == "close" and self.opened is not None:
-            self._close()
-        else:
-            return self.table.on_key(action)
-        return True
+        return self.table.on_key(action)
 
     def _make_fields(self) -> None:
         wide: dict[str, Any] = {"width": 190, "size": "small"}
