@@ -205,7 +205,7 @@ def test_rows_and_tables_become_the_next_version_of_an_open_dataset(client):
     made = client.datasets.create("growing", [row(f"first {n}") for n in range(12)])
     page = opened(client, dataset=made.id)
     asyncio.run(page.importing.take("more.jsonl", lines(row("second"), row("second"))))
-    assert "1 line is there already" in texts_of(page.importing.found)
+    assert "1 line is repeated" in texts_of(page.importing.found)
     assert page.importing.is_next_version
     schedule(page.importing.send)
     assert client.datasets.get(made.id).version == 2

@@ -119,7 +119,7 @@ class Section(Boxed):
     """A part of such a page: lists, forms, and the result of an action.
 
     ``parts`` load once the page is shown. ``said``: the result of the last change. ``opened``: the view
-    opened beside a list. ``question``: the place of ``ask``'s dialog.
+    opened beside a list. ``question``: the place of the dialog of ``harmful``.
     """
 
     def __init__(self, session: Session, scope: Scope) -> None:

@@ -19,6 +19,7 @@ _MARKS = {mark: f"\\{mark}" for mark in "\\`*_[]#|~"} | {"<": "&lt;", "&": "&amp
 _ESCAPES = str.maketrans(_MARKS)
 #: What makes a list, a quotation or a heading of the line that it begins.
 _BEGINS = re.compile(r"^(\d*)([-+=>:.)])")
+#: The exact terms of the field for everyday words, shown where a pointer rests on a word.
 _TERMS = {
     "answers to choose from": "outcomes",
     "answers": "outcomes",
