@@ -62,7 +62,7 @@ def test_a_model_is_evaluated_and_a_bin_opens_its_rows(quiet_page, server, datas
     expect(quiet_page.get_by_text("1 started.")).to_be_visible()
     expect(quiet_page.get_by_text("80 answers")).to_be_visible()
 
-    quiet_page.get_by_role("button", name="hashing, version 1").click()
+    quiet_page.get_by_role("link", name="hashing, version 1").click()
     expect(quiet_page.get_by_text("All 80 scored decisions.")).to_be_visible()
     [one] = server.client.evaluations.list(dataset.id)
     row = next(row for row in server.client.evaluations.detail(one.id).reliability if row.n)

@@ -26,7 +26,7 @@ def server(tmp_path_factory):
 def test_a_failed_gate_says_why_and_the_line_is_rolled_back(quiet_page):
     page = quiet_page
     visit(page, "page=families")
-    page.get_by_role("button", name="router", exact=True).click()
+    page.get_by_role("link", name="router", exact=True).click()
     expect(page.get_by_text("Did not pass the check")).to_be_visible()
     expect(
         page.get_by_text("On the new rows its probabilities are worse than before.")

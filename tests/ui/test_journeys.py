@@ -100,7 +100,7 @@ def test_everybody_gets_there(quiet_page, server, theme, width):
     page.get_by_role("checkbox", name="hashing", exact=True).check()
     button("Evaluate").click()
     expect(page.get_by_text("answers · ")).to_be_visible()
-    button("hashing, version 2").click()
+    page.get_by_role("link", name="hashing, version 2").click()
     expect(page.get_by_text("scored decisions.")).to_be_visible()
     page.keyboard.press("j")
     read = page.get_by_role("region", name="Text of row").inner_text()

@@ -100,7 +100,7 @@ def test_a_model_is_evaluated_a_bin_opens_its_rows_and_two_are_compared(
     keyboard.press(page.get_by_role("button", name="Evaluate", exact=True))
     expect(page.get_by_text("2 started.")).to_be_visible()
     expect(page.get_by_text("80 answers")).to_have_count(2)
-    keyboard.press(page.get_by_role("button", name="hashing, version 1"))
+    keyboard.press(page.get_by_role("link", name="hashing, version 1"))
     expect(page.get_by_text("All 80 scored decisions.")).to_be_visible()
 
     second, first = server.client.evaluations.list(dataset.id)
@@ -141,7 +141,7 @@ def test_a_failed_gate_says_why_no_model_came_of_it_and_the_line_is_rolled_back(
     page = quiet_page
     page.home = line
     visit(page, "page=families")
-    keyboard.press(page.get_by_role("button", name="router", exact=True))
+    keyboard.press(page.get_by_role("link", name="router", exact=True))
     expect(page.get_by_text("Did not pass the check")).to_be_visible()
     expect(
         page.get_by_text("On the new rows its probabilities are worse than before.")
