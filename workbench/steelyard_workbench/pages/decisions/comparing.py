@@ -44,7 +44,7 @@ _ABOUT = (
 
 
 class ComparisonForm(Boxed):
-    """Says what a comparison costs, and starts it at that price with the next press.
+    """Shows what a comparison costs, and starts it at that price with the next press.
 
     ``on_started`` is awaited with the number of the compared version; with ``None`` for production.
     """
