@@ -67,6 +67,10 @@ class House:
 
     def open(self, opener: Callable[..., T]) -> T:
         """Return an opener's value for this house and services, which its annotations name."""
+        return opener(*self.arguments_of(opener))
+
+    def arguments_of(self, opener: Callable[..., object]) -> list[Any]:
+        """Return the house and the services that an opener's annotations name."""
         kinds = [kind for name, kind in get_type_hints(opener).items() if name != "return"]
         missing = [kind for kind in kinds if kind not in {House, *self.services}]
         if missing:
@@ -74,7 +78,7 @@ class House:
             raise LookupError(
                 f"{opener.__module__} needs {needs}; name the room that opens it in its `after`."
             )
-        return opener(*(self if kind is House else self.services[kind] for kind in kinds))
+        return [self if kind is House else self.services[kind] for kind in kinds]
 
     @property
     def writes(self) -> KeyedWrites:

@@ -289,7 +289,9 @@ def test_exported_folder_answers_as_the_reader_does(tmp_path: Path) -> None:
         for part in ("the train is late", "bank money")
     )
     wanted = reader(*to_batch([(line, text)])).detach().numpy()
-    assert np.allclose(logits, wanted, atol=0.2)  # int8 products saturate where a processor has no VNNI
+    assert np.allclose(
+        logits, wanted, atol=0.2
+    )  # int8 products saturate where a processor has no VNNI
     begun = read_start(tmp_path / "out" / "model.onnx").state_dict()
     for name, value in reader.state_dict().items():
         assert torch.allclose(begun[name], value, atol=0.02), name

@@ -87,8 +87,8 @@ def open_all(house: House) -> None:
 
 
 def sweeps(house: House) -> list[Callable[[], object]]:
-    """Return the sweeps of all rooms, each opened anew when it is called."""
-    return [partial(house.open, sweep) for room in ROOMS for sweep in room.sweeps]
+    """Return the sweeps of all rooms, each with what it needs of a house."""
+    return [partial(sweep, *house.arguments_of(sweep)) for room in ROOMS for sweep in room.sweeps]
 
 
 def routes() -> tuple[Route, ...]:
