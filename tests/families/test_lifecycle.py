@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from steelyard.errors import SteelyardError
+from steelyard.evaluations.gate_wire import Gate
 from steelyard.families.fine_tune_wire import JobError
 from steelyard.families.lineage.clock import next_due, pass_time
 from steelyard.families.lineage.continuing import continue_state
@@ -55,6 +56,7 @@ from support.families.lineage_cases import (
     DAY,
     HOUR,
     START,
+    WORDS_FIRST,
     make_gate,
     make_growth,
     make_order,
@@ -197,10 +199,19 @@ class AnAccount(RuleBasedStateMachine):
         job_id = self.lineage.families[name].jobs[-1]
         gate = make_gate(passed)
         self.attempt(lambda lineage, now: start_job(lineage, job_id, now))
-        self.attempt(lambda lineage, now: finish_job(lineage, job_id, gate, {"n": 1.0}, now))
+        self.finish(job_id, gate)
         self.attempt(move_ready)
         self.load()
         self.attempt(move_ready)
+
+    def finish(self, job_id: str, gate: Gate) -> None:
+        """End a fine-tune; after one of words that answer first the next is queued."""
+        follower = self.new_id("ftj")
+        self.attempt(
+            lambda lineage, now: finish_job(
+                lineage, job_id, gate, {"n": 1.0}, now, next_id=follower
+            )
+        )
 
     def load(self) -> None:
         """Load the requested models in the engines."""
@@ -221,9 +232,14 @@ class AnAccount(RuleBasedStateMachine):
 
     # Fine-tunes.
 
-    @rule(name=names, origin=st.one_of(st.just(BASE), st.builds("{}@{}".format, names, numbers)))
-    def start_a_family(self, name: str, origin: str):
-        order = make_order(self.new_id("ftj"), price_nano=self.price())
+    @rule(
+        name=names,
+        origin=st.one_of(st.just(BASE), st.builds("{}@{}".format, names, numbers)),
+        has_first=seldom,
+    )
+    def start_a_family(self, name: str, origin: str, has_first: bool):
+        training = {"hyperparameters": WORDS_FIRST} if has_first else {}
+        order = make_order(self.new_id("ftj"), price_nano=self.price(), **training)
         if self.attempt(lambda lineage, now: start_family(lineage, name, origin, order, now)):
             assert name not in self.names_with_models
             assert self.lineage.families[name].switch.is_on
@@ -253,7 +269,7 @@ class AnAccount(RuleBasedStateMachine):
             self.attempt(lambda lineage, now: start_job(lineage, job_id, now))
         elif status == "running":
             gate = make_gate(passed)
-            self.attempt(lambda lineage, now: finish_job(lineage, job_id, gate, {"n": 1.0}, now))
+            self.finish(job_id, gate)
             before = self.lineage
             assert finish_job(before, job_id, gate, {}, self.conditions()).lineage == before
         else:

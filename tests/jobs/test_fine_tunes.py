@@ -201,6 +201,31 @@ def test_a_gate_that_does_not_pass_makes_no_model_and_is_charged(tmp_path, monke
         assert again.lineage.earlier_evaluation == 0
 
 
+@pytest.mark.parametrize("passed", [True, False])
+def test_words_answer_first_and_the_rest_follows_for_one_fee(tmp_path, monkeypatch, passed):
+    stand_in(monkeypatch, tmp_path)
+    with open_home(tmp_path, **PAID) as services:
+        dataset = make_tuning_dataset(services)
+        first = start(services, dataset.id, hyperparameters={"first": "words", "heads": "ladder"})
+        assert (first.price_usd, first.charge) == ("0.005", "reserved")
+        with working(tmp_path, **PAID):
+            words = wait_for_job(services, first.id)
+            ask_stand_in(tmp_path, passed=passed)
+            second = follower_of(services, first)
+            ended = wait_for_job(services, second.id)
+        assert (words.outcome, words.price_usd, words.charge) == ("joined", "0", "free")
+        assert ended.outcome == ("joined" if passed else "gate_failed")
+        # Both are trained and judged on the same rows, the second from the base model.
+        assert (ended.split, ended.lineage) == (words.split, words.lineage)
+        assert (ended.parent, ended.metrics.gate.against) == (words.output_model, "parent")
+        assert ended.hyperparameters.heads == "ladder"
+        refs = [model.ref for model in models_of(services)]
+        assert refs == ["router@1", "router@2"][: 1 + passed]
+        page = records_page(services, second.id, "parent", limit=500)
+        assert page.total == 40
+        check_charged_once(services, ended)
+
+
 @pytest.mark.slow
 def test_a_continuation_is_trained_from_the_latest_on_new_rows(tmp_path, monkeypatch):
     stand_in(monkeypatch, tmp_path)
@@ -523,6 +548,16 @@ def test_jobs_are_paged_by_status_and_dataset(tmp_path, monkeypatch):
         assert [job.id for job in page(limit=1, cursor=one.next_cursor).data] == jobs[:1]
 
 
+def follower_of(services, first):
+    """The fine-tune after one whose model answers first, once it is queued."""
+
+    def look():
+        jobs = asyncio.run(services.get(FamilyService).get(ME, first.family)).jobs
+        return next((job for job in jobs if job.follows == first.id), None)
+
+    return wait_until(look)
+
+
 def crash_through(home, rng, phases, *, kill_trainer):
     """Fine-tune with the real trainer through a kill in each of some phases."""
     with open_home(home, **PAID) as services:
@@ -577,6 +612,33 @@ def test_kills_of_worker_and_trainer_end_in_one_model_and_one_charge(tmp_path):
         tmp_path, random.Random(5), ("queued", "features", "scoring"), kill_trainer=True
     )
     assert ended.outcome == "joined"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+def test_kills_between_words_that_answer_first_and_the_rest(tmp_path):
+    with open_home(tmp_path, **PAID) as services:
+        rows = learnable_rows(0)
+        dataset = make_tuning_dataset(services, rows[:110], rows[110:])
+        first = start(services, dataset.id, hyperparameters={"first": "words"})
+        worker = start_job_worker(tmp_path, **PAID)
+        second = follower_of(services, first)
+        kill(worker)
+        worker = start_job_worker(tmp_path, **PAID)
+        folder = tmp_path / "fine_tunes" / second.id
+        wait_until(lambda: has_reached(services, second.id, folder, "heads"))
+        kill(worker)
+        worker = start_job_worker(tmp_path, **PAID)
+        try:
+            ended = wait_for_job(services, second.id)
+        finally:
+            kill(worker)
+        assert get_job(services, first.id).outcome == "joined"
+        assert ended.status == "succeeded"
+        family = asyncio.run(services.get(FamilyService).get(ME, "router"))
+        assert [job.id for job in family.jobs] == [second.id, first.id]
+        assert len(family.models) == 1 + (ended.outcome == "joined")
+        check_charged_once(services, ended)
 
 
 @pytest.mark.slow

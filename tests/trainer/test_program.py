@@ -232,6 +232,37 @@ def test_a_continuation_is_judged_against_its_parent_on_both_groups(
     assert manifest.parent_sha256 == result_of(first).artifact_sha256
 
 
+def test_words_that_answer_first_are_compared_with_and_change_nothing(
+    first: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = write_task(tmp_path / "words", heads="words")
+    before = run(words)
+    rows = [
+        msgspec.structs.replace(row, is_seen=row.side == "training")
+        for row in map(
+            msgspec.json.Decoder(TaskRow).decode, (words / "rows.jsonl").read_bytes().splitlines()
+        )
+    ]
+    loaded: list[TaskBase] = []
+    load = program.load_base
+    monkeypatch.setattr(
+        program, "load_base", lambda base, *given: loaded.append(base) or load(base, *given)
+    )
+    after = write_task(
+        tmp_path / "after", rows, parent=str(words / "model"), parent_base=BASE, against="parent"
+    )
+    result = run(after)
+    assert loaded == [BASE]  # one base model for both
+    assert result.report == result_of(first).report
+    for name in ("heads.json", "heads.safetensors"):
+        assert (after / "model" / name).read_bytes() == (first / "model" / name).read_bytes()
+    assert result.gate.against == "parent"
+    answers = (records_of(after)["parent"], records_of(words)["adapted"])
+    for later, earlier in zip(*answers, strict=True):
+        assert later["probabilities"] == earlier["probabilities"]
+    assert check_artifact(after / "model").parent_sha256 == before.artifact_sha256
+
+
 @pytest.mark.slow
 def test_a_parent_on_another_base_is_compared_with_and_nothing_else(
     first: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -293,7 +324,7 @@ def test_a_parent_on_another_base_is_compared_with_and_nothing_else(
     assert manifest.parent_sha256 == result_of(first).artifact_sha256
     card = (moved / "model" / "MODEL_CARD.md").read_text()
     assert "the base model; its parent, model " in card
-    assert "is of hashing" in card
+    assert "of hashing, was compared with alone" in card
 
 
 def test_tasks_that_the_version_before_could_write_are_read_by_either(first: Path) -> None:

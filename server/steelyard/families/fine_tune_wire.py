@@ -11,13 +11,13 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from steelyard.evaluations.gate_wire import Gate, JudgedOn
 from steelyard.evaluations.wire import DEFAULT_RECORDS, MAX_RECORDS, Evaluation, RecordGroup
-from steelyard.families.wire import Charge, ContinueRows, JobOutcome, JobStatus
+from steelyard.families.wire import Charge, ContinueRows, Follows, JobOutcome, JobStatus
 from steelyard.wire.jobs import JobNoun, JobStep, JobSummary, summary_of
 from steelyard.wire.methods import Method
 from steelyard.wire.origins import LabelledBy
 from steelyard.wire.queries import CursorPage, OneOf, PageQuery
 from steelyard.wire.shown import Framed, Shown
-from steelyard.wire.training import CurvePoint, HeadsKind, Phase
+from steelyard.wire.training import CurvePoint, FirstKind, HeadsKind, Phase
 
 Warnings = Annotated[
     list[str] | UnsetType,
@@ -63,6 +63,9 @@ class ResolvedHyperparameters(Struct, frozen=True, kw_only=True):
     heads: Annotated[HeadsKind | UnsetType, Meta(description="`auto` where it is left out.")] = (
         UNSET
     )
+    first: Annotated[
+        FirstKind | UnsetType, Meta(description="A further fine-tune follows it; see `follows`.")
+    ] = UNSET
 
 
 class JobError(Struct, frozen=True, kw_only=True):
@@ -155,6 +158,7 @@ class Job(Framed, Struct, frozen=True, kw_only=True):
         bool, Meta(description="Whether its rows went with a deleted dataset, and its records.")
     ]
     warnings: Warnings = UNSET
+    follows: Follows = UNSET
 
     @property
     def gate(self) -> Gate | None:

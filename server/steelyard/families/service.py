@@ -314,6 +314,13 @@ class FamilyService:
                 "start from one of its models.",
                 "not_allowed",
             )
+        if given is not None and given.first:
+            raise errors.InvalidRequestError.at(
+                (*BODY, "hyperparameters", "first"),
+                f"first is {given.first!r}, and {name} answers on another server, which is asked about "
+                "every row before anything is trained; leave first out.",
+                "not_allowed",
+            )
         if given is not None and given.lora_rank:
             raise errors.InvalidRequestError.at(
                 (*BODY, "hyperparameters", "lora_rank"),

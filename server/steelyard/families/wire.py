@@ -15,7 +15,7 @@ from steelyard.evaluations.gate_wire import Gate, JudgedOn
 from steelyard.wire.methods import Method
 from steelyard.wire.origins import LabelledBy
 from steelyard.wire.shown import Framed, Shown
-from steelyard.wire.training import HeadsKind
+from steelyard.wire.training import FirstKind, HeadsKind
 
 OffReason = Literal["owner", "idle"]
 #: Whether an engine holds a model's weights; one that failed cannot be loaded any more.
@@ -86,6 +86,15 @@ class Hyperparameters(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
             "from thresholds that held-out rows certify, and what `auto` trains answers the rest. "
             "`evidence`: as `auto`, and for yes/no of at most 2,000 rows also the evidence of the reader "
             "that ships, where cross-validation is better with it; `reader` of the gate then names it."
+        ),
+    ] = None
+    first: Annotated[
+        FirstKind | None,
+        Meta(
+            description="`words`: heads of words alone are trained first, and answer within seconds of the "
+            "start. A further fine-tune, whose `follows` names this one, then trains what `heads` and "
+            "`lora_rank` say on the same rows, for the one fee, and replaces them if the gate passes "
+            "it. For a family's first model from a base model of this server."
         ),
     ] = None
     seed: Annotated[int, Meta(ge=0, le=MAX_SEED)] | None = None
@@ -404,6 +413,15 @@ class FamilyBound(Struct, frozen=True, kw_only=True):
     found_at: float
 
 
+Follows = Annotated[
+    str | UnsetType,
+    Meta(
+        description="The fine-tune before it, started with `first`, whose model answers meanwhile; the "
+        "fee of both is this one's."
+    ),
+]
+
+
 class FamilyJob(Struct, frozen=True, kw_only=True):
     """A fine-tune of a family, and how it ended for the family."""
 
@@ -416,6 +434,7 @@ class FamilyJob(Struct, frozen=True, kw_only=True):
     created_at: float
     price_usd: str
     charge: Charge
+    follows: Follows = UNSET
 
 
 class Family(Framed, Struct, frozen=True, kw_only=True):

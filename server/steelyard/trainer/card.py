@@ -115,7 +115,7 @@ def _method_table(task: FineTuneTask, manifest: ArtifactManifest) -> str:
     parent = manifest.parent_sha256
     origin = "the base model" if parent is None else f"model {parent}"
     if task.parent_base is not None:
-        origin = f"the base model; its parent, {origin}, is of {task.parent_base.name}"
+        origin = f"the base model; its parent, {origin}, of {task.parent_base.name}, was compared with alone"
     lora = (
         f"rank {task.lora_rank}, {task.steps:,} steps, learning rate {task.learning_rate:g}"
         if task.lora_rank > 0

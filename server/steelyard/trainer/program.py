@@ -233,7 +233,9 @@ class _Program:
                 raise ValueError("The gate is to compare with a parent, and the task has none.")
             return None
         folder, other = Path(self._task.parent), self._task.parent_base
-        below = base if other is None else load_base(other, self._task, self._folder)
+        below = base
+        if other is not None and other != self._task.base:
+            below = load_base(other, self._task, self._folder)
         return _Parent(
             folder=folder,
             manifest=read_artifact(folder),

@@ -100,8 +100,8 @@ class FineTuneTask(
     reader, parent
         Folders of the reader, for its evidence, and of the artifact to train from.
     parent_base
-        Base model of the parent where it is another than ``base``: the parent is then compared with
-        and no more, as its heads and its adapter read other vectors.
+        Base model of a parent that is compared with and no more: of another base than ``base``, since its
+        heads and its adapter read other vectors, or a first model of words alone.
     against
         The other side of the gate; ``parent`` needs one.
     needed

@@ -12,6 +12,8 @@ Phase = Literal["features", "heads", "lora", "calibration", "scoring"]
 #: alone where they are sure, and whatever is best elsewhere; and beside what is best a reader's
 #: evidence, where that is better still.
 HeadsKind = Literal["auto", "words", "cheapest", "ladder", "evidence"]
+#: Heads that answer while the others are trained.
+FirstKind = Literal["words"]
 
 
 class CurvePoint(Struct, frozen=True, kw_only=True):

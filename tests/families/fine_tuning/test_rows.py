@@ -148,7 +148,7 @@ def test_requested_settings_are_taken_and_the_rest_is_the_same_again(opened):
     asked = Hyperparameters(steps=40, learning_rate=0.5, lora_rank=3, seed=2**62)
     plan = opened.plan(dataset_id, hyperparameters=asked)
     given = msgspec.to_builtins(asked)
-    del given["judged_by"], given["heads"]  # left out where nothing is named
+    del given["judged_by"], given["heads"], given["first"]  # left out where nothing is named
     assert msgspec.to_builtins(plan.hyperparameters) == given
     assert opened.plan(dataset_id) == opened.plan(dataset_id)
     other = opened.plan(dataset_id, family="other")
@@ -166,6 +166,22 @@ def test_features_of_heads_are_stored_unless_default(opened):
     assert [violation.path for violation in caught.value.violations] == [
         ("body", "hyperparameters", "lora_rank")
     ]
+
+
+def test_words_answer_first_only_before_what_is_more_and_where_no_model_answers(opened):
+    dataset_id = opened.create(make_rows(24), make_rows(6, 1000))
+    first = Hyperparameters(first="words")
+    plan = opened.plan(dataset_id, hyperparameters=first)
+    assert plan.hyperparameters.first == "words"
+    for asked, basis, why in (
+        (Hyperparameters(first="words", heads="words"), {}, "words alone already"),
+        (first, {"learned": ((dataset_id, 1),)}, "starts from a model"),
+    ):
+        with pytest.raises(errors.InvalidRequestError, match=why) as caught:
+            opened.plan(dataset_id, hyperparameters=asked, **basis)
+        assert [violation.path for violation in caught.value.violations] == [
+            ("body", "hyperparameters", "first")
+        ]
 
 
 def test_tokens_are_those_of_the_rows_stepped_over(opened):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import UNSET, structs
 
 from steelyard import errors
 from steelyard.families.fine_tune_wire import JobError
+from steelyard.families.lineage.continuing import trained_version
 from steelyard.families.lineage.events import AddEvent, CancelFineTune, Hold, QueueJob, Settle
 from steelyard.families.lineage.fine_tunes import (
     cancel_job,
@@ -17,12 +19,13 @@ from steelyard.families.lineage.fine_tunes import (
     start_job,
     stop_job,
 )
-from steelyard.families.lineage.lineage import Lineage, next_base
+from steelyard.families.lineage.lineage import Lineage, is_only_compared, next_base
 from steelyard.families.lineage.rollback import roll_back
 from support.families.lineage_cases import (
     BASE,
     OTHER_BASE,
     START,
+    WORDS_FIRST,
     adapter,
     at,
     grow,
@@ -200,6 +203,73 @@ def test_events_are_numbered_without_gaps(queued):
     (effect,) = report.effects
     assert (effect.event.seq, effect.event.created_at) == (3, START + 2)
     assert effect.event.message == "Step 5 of 20."
+
+
+class TestWordsFirst:
+    """Words answer first, and the fine-tune that follows them has the one fee of both."""
+
+    @pytest.fixture
+    def first(self) -> Lineage:
+        order = make_order("ftj_1", price_nano=70, hyperparameters=WORDS_FIRST)
+        lineage = start_family(Lineage(), "ant", BASE, order, at()).lineage
+        return start_job(lineage, "ftj_1", at()).lineage
+
+    @staticmethod
+    def follow(first: Lineage, *, passed: bool = True):
+        # A queue that is full refuses new fine-tunes, and this one was accepted; its credit is held.
+        full = at(START + 9, account_queue=0, queue_room=0, available_nano=0)
+        return finish_job(first, "ftj_1", make_gate(passed), {}, full, next_id="ftj_2")
+
+    @pytest.mark.parametrize("passed", [True, False])
+    def test_the_rest_is_queued_under_the_fee_that_is_held(self, first, passed):
+        words = first.jobs["ftj_1"]
+        trained = words.hyperparameters
+        assert (trained.heads, trained.lora_rank, trained.first) == ("words", 0, "words")
+        change = self.follow(first, passed=passed)
+        ended, job = (change.lineage.jobs[name] for name in ("ftj_1", "ftj_2"))
+        assert (ended.status, ended.charge, ended.price_nano) == ("succeeded", "free", 0)
+        assert (job.status, job.charge, job.price_nano) == ("queued", "reserved", 70)
+        assert job.hyperparameters == structs.replace(WORDS_FIRST, first=UNSET)
+        assert (job.follows, job.parent) == ("ftj_1", "ft-ftj_1" if passed else None)
+        assert (job.created_at, job.outcome, job.gate) == (START + 9, None, None)
+        assert money(change) == []
+        assert QueueJob("ftj_2") in change.effects
+        assert change.lineage.families["ant"].jobs == ("ftj_1", "ftj_2")
+        again = finish_job(change.lineage, "ftj_1", make_gate(), {}, at(), next_id="ftj_3")
+        assert (again.lineage, again.effects) == (change.lineage, ())
+
+    @pytest.mark.parametrize("passed", [True, False])
+    def test_the_fee_is_charged_once_whatever_the_gate_says_of_the_second(self, first, passed):
+        lineage = start_job(self.follow(first).lineage, "ftj_2", at()).lineage
+        change = finish_job(lineage, "ftj_2", make_gate(passed), {}, at())
+        family = change.lineage.families["ant"]
+        assert family.models == ("ft-ftj_1", "ft-ftj_2")[: 1 + passed]
+        assert change.lineage.jobs["ftj_2"].charge == "charged"
+        assert money(change) == [Settle("ftj_1", 70, 70)]
+        # A model of words that answers first has learned no row for the next.
+        assert trained_version(change.lineage, family) == (1 if passed else None)
+        assert is_only_compared(change.lineage, family, family.models[-1]) != passed
+
+    @pytest.mark.parametrize("end", ["failed", "cancelled"])
+    def test_a_second_that_makes_nothing_costs_nothing_and_is_tried_again(self, first, end):
+        lineage = start_job(self.follow(first).lineage, "ftj_2", at()).lineage
+        change = (
+            fail_job(lineage, "ftj_2", FAILURE, at())
+            if end == "failed"
+            else stop_job(cancel_job(lineage, "ftj_2", at()).lineage, "ftj_2", at())
+        )
+        assert money(change) == [Settle("ftj_1", 70, 0)]
+        assert change.lineage.jobs["ftj_2"].charge == "released"
+        order = make_order("ftj_3")
+        lineage = continue_family(change.lineage, "ant", order, make_growth(1), at()).lineage
+        assert lineage.jobs["ftj_3"].parent == "ft-ftj_1"
+
+    def test_nothing_follows_words_that_fail_or_are_cancelled(self, first):
+        failed = fail_job(first, "ftj_1", FAILURE, at())
+        cancelled = stop_job(cancel_job(first, "ftj_1", at()).lineage, "ftj_1", at())
+        for change in (failed, cancelled):
+            assert money(change) == [Settle("ftj_1", 70, 0)]
+            assert change.lineage.families["ant"].jobs == ("ftj_1",)
 
 
 def test_an_unknown_fine_tune():

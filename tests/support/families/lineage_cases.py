@@ -22,6 +22,10 @@ HOUR = 3600.0
 DAY = 86_400.0
 #: When the lineage of these tests begins.
 START = 1_000_000.0
+#: Words alone answer first, and an adapted encoder with a ladder follows.
+WORDS_FIRST = ResolvedHyperparameters(
+    steps=20, learning_rate=1e-4, lora_rank=8, seed=0, heads="ladder", first="words"
+)
 
 
 class AllLoaded(dict):

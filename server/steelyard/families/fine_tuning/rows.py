@@ -136,8 +136,19 @@ class TuningRows:
         lineage = self._lineage(changes, evaluation, is_move=basis.is_move)
         return _grown(growth, lineage, evaluation, changes)
 
-    def _check_hyperparameters(self, given: Hyperparameters) -> None:
-        """Refuse to train the encoder where it is not read, and settings that this server cannot run."""
+    def _check_hyperparameters(self, given: Hyperparameters, basis: TuningBasis) -> None:
+        """Refuse settings that contradict each other, and those that this server cannot run."""
+        if given.first is not None and (given.heads == "words" or basis.learned):
+            why = (
+                "heads read words alone already"
+                if given.heads == "words"
+                else f"{basis.family} starts from a model, which answers"
+            )
+            raise errors.InvalidRequestError.at(
+                (*BODY, "hyperparameters", "first"),
+                f"first is {given.first!r}, and {why}; leave first out.",
+                "not_allowed",
+            )
         if given.heads == "evidence" and not self._has_reader():
             raise errors.TrainingUnavailableError(
                 f"heads are to read the evidence of {READER.name}, which is not here; install the "
@@ -167,7 +178,7 @@ class TuningRows:
         newest, manifest, trained, elsewhere = await self._state.read(
             partial(_find_versions, account_id=caller.account_id, basis=basis, version=version)
         )
-        self._check_hyperparameters(hyperparameters or Hyperparameters())
+        self._check_hyperparameters(hyperparameters or Hyperparameters(), basis)
         _check_kind(manifest, basis)
         if basis.trained_version is None:
             for other in elsewhere:
@@ -407,6 +418,7 @@ def _resolve(given: Hyperparameters | None, seed: int, n_rows: int) -> ResolvedH
         seed=seed,
         judged_by=UNSET if given.judged_by is None else sorted(set(given.judged_by)),
         heads=UNSET if given.heads in {None, "auto"} else given.heads,
+        first=UNSET if given.first is None else given.first,
     )
 
 

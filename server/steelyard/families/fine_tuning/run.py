@@ -60,10 +60,12 @@ from steelyard.families.lineage.lineage import (
     Lineage,
     adapter_of,
     base_under,
+    is_only_compared,
     learned_from,
 )
 from steelyard.families.lineage_store import Applied, Command, LineageStore
 from steelyard.families.tables import fine_tunes
+from steelyard.ids import new_id
 from steelyard.jobs.store import PendingJob, set_of_run, set_runner, unfinished
 from steelyard.jobs.work import LostRunError, Run, Work
 from steelyard.serving.registry import HostedModel
@@ -362,7 +364,8 @@ class FineTuneRun(Run):
         parent = parent_base = None
         if job.parent is not None:
             parent = work.artifacts.fetch(stored.artifacts[job.parent])
-            parent_base = work.bases(base_before) if is_move else None
+            if is_move or is_only_compared(stored.lineage, family, job.parent):
+                parent_base = work.bases(base_before)
         learned = self._still_there(learned_from(stored.lineage, job.parent))
         if job.hyperparameters.lora_rank == 0 and job.hyperparameters.heads != "words":
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -419,11 +422,18 @@ class FineTuneRun(Run):
             shutil.copyfile(self._folder / RECORDS, draft)
             records, _ = work.records.adopt(draft, _RECORDS_SUFFIX)
         curve = msgspec.json.encode(result.curve)
+        next_id = new_id("ftj")
 
         def command(lineage: Lineage, conditions: Conditions) -> LineageChange:
             reason = " ".join(result.sentences) or None
             return finish_job(
-                lineage, job.id, result.gate, result.heldout, conditions, reason=reason
+                lineage,
+                job.id,
+                result.gate,
+                result.heldout,
+                conditions,
+                reason=reason,
+                next_id=next_id,
             )
 
         def end(connection: Connection) -> Applied:

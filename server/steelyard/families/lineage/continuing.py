@@ -76,16 +76,18 @@ def last_job(lineage: Lineage, family: TunedFamily) -> FineTune | None:
 def trained_version(lineage: Lineage, family: TunedFamily) -> int | None:
     """Return the dataset version that a family's latest model was trained on.
 
-    Rows of a fine-tune that the gate refused, or whose model a rollback discarded, are untrained.
+    Rows of a fine-tune that the gate refused, or whose model a rollback discarded, are untrained, and
+    so are those of a model that answers first.
     """
     latest = latest_of(lineage, family)
-    return None if latest is None else lineage.jobs[latest.job_id].dataset_version
+    job = None if latest is None else lineage.jobs[latest.job_id]
+    return None if job is None or job.is_first else job.dataset_version
 
 
 def _last_finished(lineage: Lineage, family: TunedFamily) -> FineTune | None:
-    """Return a family's newest fine-tune that succeeded, joined or not."""
+    """Return a family's newest fine-tune that succeeded, joined or not, and that none follows."""
     finished = (lineage.jobs[job] for job in reversed(family.jobs))
-    return next((job for job in finished if job.status == "succeeded"), None)
+    return next((job for job in finished if job.status == "succeeded" and not job.is_first), None)
 
 
 def continue_state(

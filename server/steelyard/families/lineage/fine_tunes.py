@@ -1,21 +1,23 @@
 """Fine-tunes: from the queue to a model that joins its family, or to the reason why none does.
 
 A fee is held when a fine-tune is queued, charged when it succeeds, whatever the gate says, and
-released when it fails or is cancelled. Every step of a running fine-tune may be reported again after a
-crash: one that has ended stays as it ended.
+released when it fails or is cancelled. A fine-tune whose model answers first leaves its hold to the one
+that follows it. Every step of a running fine-tune may be reported again after a crash: one that has ended
+stays as it ended.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Struct, UnsetType, structs
 
 from steelyard import errors
 from steelyard.evaluations.gate_wire import Gate
 from steelyard.families.fine_tune_wire import (
     EventType,
     JobError,
+    ResolvedHyperparameters,
 )
 from steelyard.families.lineage import references
 from steelyard.families.lineage.continuing import NewRows, check_continue
@@ -216,10 +218,12 @@ def finish_job(
     conditions: Conditions,
     *,
     reason: str | None = None,
+    next_id: str = "",
 ) -> LineageChange:
     """Mark a fine-tune as trained and judged: its model joins where the gate passed it.
 
-    One that is being cancelled is cancelled, and one that has ended stays as it ended.
+    One that is being cancelled is cancelled, and one that has ended stays as it ended. ``next_id`` is
+    of the fine-tune that is queued after one whose model answers first.
     """
     draft, job = _open(lineage, job_id, conditions)
     if job.status == "cancelling":
@@ -232,8 +236,11 @@ def finish_job(
         why = reason or "; ".join(gate.reasons) or "The gate did not pass it."
         draft.change_job(job_id, status="succeeded", outcome="gate_failed", gate=gate, reason=why)
         draft.add_event(job_id, "gate_failed", f"The gate did not pass it: {why}")
-    _charge(draft, job_id, job.price_nano)
-    draft.add_event(job_id, "succeeded", "The fine-tune ended.")
+    if job.rest is not UNSET:
+        _queue_rest(draft, job, job.rest, next_id)
+    else:
+        _charge(draft, job_id, job.price_nano)
+        draft.add_event(job_id, "succeeded", "The fine-tune ended.")
     return draft.done()
 
 
@@ -269,6 +276,11 @@ def _queue(
     draft.hold(order.id, order.price_nano, "The fine-tune")
     plan = order.plan
     charge: Charge = "reserved" if order.price_nano else "free"
+    trained = plan.hyperparameters
+    rest: ResolvedHyperparameters | UnsetType = UNSET
+    if trained.first is not UNSET:
+        rest = structs.replace(trained, first=UNSET)
+        trained = structs.replace(trained, heads=trained.first, lora_rank=0)
     job = FineTune(
         id=order.id,
         family=family.name,
@@ -277,7 +289,8 @@ def _queue(
         method=plan.method,
         base=plan.base,
         parent=parent,
-        hyperparameters=plan.hyperparameters,
+        hyperparameters=trained,
+        rest=rest,
         split=plan.split,
         lineage=plan.lineage,
         max_questions=MAX_DECISIONS,
@@ -286,10 +299,40 @@ def _queue(
         created_at=draft.now,
         updated_at=draft.now,
     )
+    _put(draft, job, f"A fine-tune of {family.name} is queued.")
+
+
+def _queue_rest(
+    draft: LineageDraft, first: FineTune, rest: ResolvedHyperparameters, job_id: str
+) -> None:
+    """Queue the fine-tune that was asked for, after the one whose model answers first.
+
+    It is on the same rows, and the fee that is held is its own; no bound of the queue counts it.
+    """
+    ended = draft.change_job(first.id, price_nano=0, charge="free")
+    draft.add_event(first.id, "succeeded", f"The fine-tune ended; {job_id} follows it.")
+    job = structs.replace(
+        first,
+        id=job_id,
+        parent=ended.output_model,
+        hyperparameters=rest,
+        rest=UNSET,
+        follows=first.id,
+        status="queued",
+        n_events=0,
+        created_at=draft.now,
+        updated_at=draft.now,
+    )
+    _put(draft, job, f"A fine-tune of {job.family} is queued; it follows {first.id}.")
+
+
+def _put(draft: LineageDraft, job: FineTune, message: str) -> None:
+    """Put a fine-tune into the queue."""
     draft.put_job(job)
+    family = draft.lineage.families[job.family]
     draft.change_family(family.name, jobs=(*family.jobs, job.id))
     draft.effects.append(QueueJob(job.id))
-    draft.add_event(job.id, "queued", f"A fine-tune of {family.name} is queued.")
+    draft.add_event(job.id, "queued", message)
 
 
 def model_of(
@@ -331,4 +374,5 @@ def _charge(draft: LineageDraft, job_id: str, amount_nano: int) -> None:
     job = draft.lineage.jobs[job_id]
     if job.charge == "reserved":
         draft.change_job(job_id, charge="charged" if amount_nano else "released")
-        draft.settle(job_id, job.price_nano, amount_nano)
+        held_as = job_id if job.follows is UNSET else job.follows
+        draft.settle(held_as, job.price_nano, amount_nano)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from steelyard.evaluations.gate_wire import Gate
 from steelyard.families import fine_tune_wire
@@ -166,11 +166,20 @@ class FineTune(Struct, frozen=True, kw_only=True):
     n_events: int = 0
     family_deleted: bool = False
     rows_deleted: bool = False
+    #: How the fine-tune is trained that follows one whose model answers first.
+    rest: fine_tune_wire.ResolvedHyperparameters | UnsetType = UNSET
+    #: The fine-tune before this one, under whose id the fee of both is held.
+    follows: str | UnsetType = UNSET
 
     @property
     def is_active(self) -> bool:
         """Whether it has not ended."""
         return self.status in UNFINISHED
+
+    @property
+    def is_first(self) -> bool:
+        """Whether its model answers while the one that was asked for is trained."""
+        return self.rest is not UNSET
 
 
 class Lineage(Struct, frozen=True, kw_only=True):
@@ -270,6 +279,11 @@ def parent_of(lineage: Lineage, family: TunedFamily) -> str | None:
 def base_under(lineage: Lineage, family: TunedFamily, adapter: str | None) -> str:
     """Return the base model under a model; without one, that which a family starts from."""
     return family.base if adapter is None else lineage.models[adapter].base
+
+
+def is_only_compared(lineage: Lineage, family: TunedFamily, adapter: str | None) -> bool:
+    """Whether a family's next model takes nothing of its parent, which is there to answer first."""
+    return adapter in family.models and lineage.jobs[lineage.models[adapter].job_id].is_first
 
 
 def next_base(lineage: Lineage, family: TunedFamily, requested: str | None = None) -> str:
