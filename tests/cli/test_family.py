@@ -71,6 +71,14 @@ def test_a_family_from_its_estimate_to_its_end(ask, dataset_id, worker):
     refused = ask("family", "continue", "ant")
     assert refused.exit_code == 2
     assert "no_new_data" in refused.output
+    words = ask("family", "create", "bee", dataset_id, "--first", "words", "--follow")
+    assert words.exit_code == 0, words.output  # words have joined, whatever came after them
+    assert words.stderr.count("Following ftj_") == 2
+    assert "bee answers, by words alone." in words.stderr
+    assert "which answers meanwhile" in words.stdout
+    assert ", against the parent" in words.stdout
+    refused = ask("family", "estimate", "bee", "--first", "words")
+    assert "are for a new family" in refused.output
     off = ask("family", "switch", "ant", "off")
     assert "ant is off (owner)" in off.output
     deleted = ask("family", "delete", "ant", stdin="y\n")

@@ -32,7 +32,7 @@ _FROM = "A base model, or a model's number. [default: the server's base model]"
 _EPILOG = """\b
 Examples:
   steelyard family estimate router ds_01k…
-  steelyard family create router ds_01k… --follow
+  steelyard family create router ds_01k… --first words --follow
   steelyard family shadow router qwen --share 0.1
   steelyard family distill router --teacher qwen --from-log 30d
   steelyard family continue router --follow
@@ -43,13 +43,19 @@ Examples:
 
 
 #: Options of a fine-tune that are one field of its request.
-_HYPERPARAMETERS = ("seed", "lora_rank", "heads", "learning_rate", "steps", "judged_by")
+_HYPERPARAMETERS = ("seed", "lora_rank", "heads", "first", "learning_rate", "steps", "judged_by")
 
 
 #: The options of a new family.
 _starting = together(
     click.option("--from", "start_from", help=_FROM),
     click.option("--method", type=click.Choice(["sft", "reward"]), help=_METHOD),
+    click.option(
+        "--first",
+        type=click.Choice(("words",)),
+        help="Let words alone answer within seconds. The model of the other options follows, for the one "
+        "fee, and replaces them if the gate passes it.",
+    ),
 )
 #: The options of a fine-tune.
 _training_options = together(
@@ -123,7 +129,7 @@ def command() -> None:
 
     NAME is a family, such as router; switch, keep-warm and delete take a model's number, such as
     router@3, too. Exit status: 2 when a command is refused; the reasons are then listed.
-    With --follow: 1 when the fine-tune made no model.
+    With --follow: 1 when no model was made.
     """
 
 
@@ -163,8 +169,10 @@ def estimate(
     **given: Any,
 ) -> Shown:
     """Show the price of starting NAME on DATASET now; without DATASET, of continuing it."""
-    if dataset is None and (start_from is not None or method is not None):
-        raise click.UsageError("--from and --method are for a new family; name its dataset.")
+    if dataset is None and (start_from, method, given["first"]) != (None, None, None):
+        raise click.UsageError(
+            "--from, --method and --first are for a new family; name its dataset."
+        )
     if dataset is not None and base is not None:
         raise click.UsageError("--base is for a family that there is; a new one starts --from it.")
     fields = _fields(given)
@@ -293,7 +301,7 @@ def _show_obstacles(error: SteelyardError) -> None:
 
 def _fields(given: dict[str, Any]) -> dict[str, Any]:
     """Return the options of a fine-tune as its request has them."""
-    training = {name: given.pop(name) for name in _HYPERPARAMETERS}
+    training = {name: given.pop(name, None) for name in _HYPERPARAMETERS}
     chosen = {name: value for name, value in training.items() if value not in (None, ())}
     return {**given, "hyperparameters": chosen or None}
 

@@ -77,16 +77,36 @@ def show_job(job: Job | AnyJob) -> None:
         show_gate(job.gate)
 
 
+def _next_of(client: Client, job: Job | AnyJob) -> str | None:
+    """Return the fine-tune that follows one of words alone, which answers meanwhile."""
+    from msgspec import UNSET
+
+    from steelyard.families.fine_tune_wire import Job
+
+    if not isinstance(job, Job) or job.family is None or job.status != "succeeded":
+        return None
+    if job.hyperparameters.first is UNSET or job.family_deleted:
+        return None
+    jobs = client.families.get(job.family).jobs or []
+    next_id = next((other.id for other in jobs if other.follows == job.id), None)
+    if job.has_joined and next_id is not None:
+        click.echo(f"{printable(job.family)} answers, by words alone.", err=True)
+    return next_id
+
+
 #: Jobs of all kinds; fine-tunes are followed by the commands that queue them too.
 FINE_TUNES: JobCommands[Any] = JobCommands(
     of=lambda client: client.jobs,
     show=show_job,
     is_done=lambda job: getattr(job, "has_joined", job.status in {"succeeded", "review_ready"}),
+    next_of=_next_of,
 )
 FINE_TUNES.add_to(
     command,
     show="Show JOB: how far it is, then its outcome; of a fine-tune the gate's verdict.",
     follow="""Wait until JOB has ended, with a live bar, and show its outcome.
+
+    After a fine-tune of words that answer first, the one that follows it is waited for too.
 
     Exit status: 0 when it succeeded, and a fine-tune's model joined its family; 1 when the gate did
     not pass it, or the job failed or was cancelled; 3 when it has not ended in time.

@@ -26,6 +26,8 @@ class JobCommands(Generic[Job]):
     show: Callable[[Job], None]
     #: Whether a finished job made its result.
     is_done: Callable[[Job], bool]
+    #: Returns the id of the job that goes on from a finished one, if any.
+    next_of: Callable[[Client, Job], str | None] = lambda *_: None
     metavar: str = "JOB"
 
     def begun(self, client: Client, job: Any, *, follow: bool) -> Shown:
@@ -34,11 +36,15 @@ class JobCommands(Generic[Job]):
         return self.follow(client, job) if follow else (job, self.show)
 
     def follow(self, client: Client, job: Any, timeout_s: float | None = None) -> Shown:
-        """Wait until a job is over; the command ends with 1 when it made nothing."""
-        # Whatever ends the wait, it can be taken up again under this id.
-        click.echo(f"Following {printable(job if isinstance(job, str) else job.id)}", err=True)
-        answer = self.of(client).wait(job, timeout_s=timeout_s)
-        return answer, self.show, not self.is_done(answer)
+        """Wait until a job and those after it are over; the command ends with 1 when they made nothing."""
+        answer, is_done = None, False
+        while job is not None:
+            # Whatever ends the wait, it can be taken up again under this id.
+            click.echo(f"Following {printable(job if isinstance(job, str) else job.id)}", err=True)
+            answer = self.of(client).wait(job, timeout_s=timeout_s)
+            is_done = is_done or self.is_done(answer)
+            job = self.next_of(client, answer)
+        return answer, self.show, not is_done
 
     def add_to(self, noun: Noun, *, show: str, follow: str, cancel: str) -> None:
         """Add the commands to those of a kind of job, each with its help."""

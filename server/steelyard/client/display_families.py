@@ -194,9 +194,10 @@ def job_facts(job: Job) -> list[tuple[str, str]]:
         ("method", job.method),
         ("steps", f"{training.steps:,}, learning rate {training.learning_rate:g}"),
         ("LoRA rank", str(training.lora_rank) if training.lora_rank else "none: heads alone"),
+        *([] if job.follows is UNSET else [("follows", f"{job.follows}, which answers meanwhile")]),
         ("seed", str(training.seed)),
         ("rows", f"{job.split.train_rows:,} training, {job.split.validation_rows:,} held out"),
-        ("fee", f"{job.price_usd} USD, {job.charge}"),
+        ("fee", _fee_text(job)),
     ]
     if job.output_model is not None:
         facts.append(("made", job.output_model))
@@ -205,6 +206,12 @@ def job_facts(job: Job) -> list[tuple[str, str]]:
     if job.error is not None:
         facts.append(("error", f"{job.error.code}: {job.error.message}"))
     return facts
+
+
+def _fee_text(job: Job) -> str:
+    if job.hyperparameters.first is not UNSET and job.status == "succeeded":
+        return "that of the fine-tune that follows it"
+    return f"{job.price_usd} USD, {job.charge}"
 
 
 def describe_family(family: Family) -> str:

@@ -66,7 +66,9 @@ def create(
     hyperparameters
         ``steps``, ``learning_rate``, ``lora_rank`` (1 to 16: train the encoder too), ``heads``
         (``auto``, ``words`` alone, the ``cheapest`` that is as right, a ``ladder`` of words where they
-        are sure, or a reader's ``evidence`` too), ``seed`` and ``judged_by``: the origins of held-out labels that the gate counts.
+        are sure, or a reader's ``evidence`` too), ``seed``, ``judged_by``: the origins of held-out labels that the gate counts,
+        and ``first``: ``words`` alone answer within seconds, and a further fine-tune, whose ``follows``
+        is this one's id, trains the rest for the one fee and replaces them if the gate passes it.
     max_price_usd
         Refuse, and hold nothing, when the fine-tune is dearer.
     """
