@@ -75,7 +75,7 @@ def test_a_family_from_its_estimate_to_its_end(ask, dataset_id, worker):
     assert words.exit_code == 0, words.output  # words have joined, whatever came after them
     assert words.stderr.count("Following ftj_") == 2
     assert "bee answers, by words alone." in words.stderr
-    assert "which answers meanwhile" in words.stdout
+    assert "follows" in words.stdout
     assert ", against the parent" in words.stdout
     refused = ask("family", "estimate", "bee", "--first", "words")
     assert "are for a new family" in refused.output

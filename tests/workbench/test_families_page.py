@@ -119,9 +119,15 @@ def test_a_family_starts_as_it_was_estimated_and_no_dearer():
     run(page.form.start())
     ((_, sent),) = client.families.of("create")
     assert sent["max_price_usd"] == "0.25"
-    assert sent["hyperparameters"] == {"lora_rank": 4, "heads": "cheapest", "seed": 7}
+    asked = {"lora_rank": 4, "heads": "cheapest", "first": "words", "seed": 7}
+    assert sent["hyperparameters"] == asked
     assert (sent["family"], sent["dataset_version"], sent["method"]) == ("ant", 3, "sft")
-    assert page.session.job == "ftj_9"
+    assert (page.session.family, page.session.job) == ("router", "")
+    # Words do not wait for themselves, and may be left out.
+    for field, value in (("heads", "words"), ("words_first", False)):
+        page = open_page(make_client())
+        getattr(page.form, field).value = value
+        assert "first" not in page.form._training()
 
 
 def test_who_comes_from_a_dataset_finds_the_form_first_with_that_dataset():

@@ -117,7 +117,32 @@ def test_a_running_fine_tune_leaves_the_earlier_verdict():
     page = FamiliesPage(Session(client, page="families", family="router"))
     page.open()
     assert client.jobs.of("get")[-1] == (("ftj_3",), {})
-    assert "Passed the check" in texts(page.__panel__())
+    said = texts(page.__panel__())
+    assert "Passed the check" in said
+    assert "for now" not in said
+
+
+def test_words_answer_while_what_was_asked_for_is_trained():
+    jobs = [
+        family_job(2, status="running", outcome=None, output_model=None, follows="ftj_1"),
+        family_job(1),
+    ]
+    given = told_family(**{"continue": growth("training"), "jobs": jobs, "models": [model(1)]})
+    running = told_job(
+        id="ftj_2", status="running", outcome=None, output_model=None, metrics=None,
+        follows="ftj_1", parent="ft-ftj_1",
+        progress={"step": 3, "steps": 9, "loss": None, "phase": "heads"},
+    )  # fmt: skip
+    client = make_client(
+        families_get=lambda _: given,
+        jobs_get=lambda name: running if name == "ftj_2" else told_job(id=name),
+    )
+    page = FamiliesPage(Session(client, page="families", family="router"))
+    page.open()
+    said = texts(page.__panel__())
+    assert "Passed the check" in said
+    assert "Words alone answer for now." in said
+    assert "heads: 3 of 9" in said
 
 
 def test_a_dataset_begins_with_its_rows_and_the_step_that_is_next(client):

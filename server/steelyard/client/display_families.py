@@ -194,7 +194,7 @@ def job_facts(job: Job) -> list[tuple[str, str]]:
         ("method", job.method),
         ("steps", f"{training.steps:,}, learning rate {training.learning_rate:g}"),
         ("LoRA rank", str(training.lora_rank) if training.lora_rank else "none: heads alone"),
-        *([] if job.follows is UNSET else [("follows", f"{job.follows}, which answers meanwhile")]),
+        *([] if job.follows is UNSET else [("follows", job.follows)]),
         ("seed", str(training.seed)),
         ("rows", f"{job.split.train_rows:,} training, {job.split.validation_rows:,} held out"),
         ("fee", _fee_text(job)),

@@ -56,7 +56,7 @@ CHANGED = (
 class Seen:
     """A family as it was fetched, with the fine-tune that is looked at, and its held-out result.
 
-    ``job`` is ``None`` when there is none, or it could not be loaded; ``result``, until it was
+    ``running`` is its fine-tune that has not ended, if any. ``job`` is ``None`` when there is none, or it could not be loaded; ``result``, until it was
     judged. ``dataset`` is the name of the family's dataset; its id once that is deleted.
     """
 
@@ -65,6 +65,7 @@ class Seen:
     problem: Problem | None = None
     dataset: str = ""
     result: HeldOutResult | None = None
+    running: Job | None = None
 
 
 class FamilyChanges(Boxed):

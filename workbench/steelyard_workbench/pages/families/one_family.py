@@ -7,6 +7,7 @@ import time
 from functools import partial
 
 import panel_material_ui as pmui
+from msgspec import UNSET
 from panel.viewable import Viewable
 
 from steelyard.errors import SteelyardError
@@ -109,8 +110,8 @@ class OneFamily(FamilyDetails):
         shown = self.loaded.data
         if not is_same(shown.family, seen.family) or not is_same_job(shown.job, seen.job):
             await self.loaded.refresh(quietly=True)
-        elif seen.job is not None and self.progress is not None:
-            self._follow(seen.job)
+        elif seen.running is not None and self.progress is not None:
+            self._follow(seen.running)
 
     def _follow(self, job: Job) -> Viewable:
         """Show how far a fine-tune is, with the way to its job, where it can be cancelled."""
@@ -162,16 +163,17 @@ class OneFamily(FamilyDetails):
         dataset = dataset_name(self._client, family.dataset_id)
         if not ids:
             return Seen(family, None, dataset=dataset)
-        ended = (
-            choice.job.id for choice in choices_of(family) if choice.job.status not in UNFINISHED
-        )
+        running = [c.job.id for c in choices_of(family) if c.job.status in UNFINISHED]
+        ended = (job_id for job_id in ids if job_id not in running)
         chosen = self._session.job if self._session.job in ids else next(ended, ids[0])
         try:
-            job = self._client.jobs.get(chosen)
+            jobs = {each: self._client.jobs.get(each) for each in dict.fromkeys([*running, chosen])}
+            job = jobs[chosen]
             if job.gate is not None and self._judged != job.id:
                 self._result, self._judged = fetch_result(self._client, job), job.id
             result = self._result if job.gate is not None else None
-            return Seen(family, job, dataset=dataset, result=result)
+            under_way = jobs[running[0]] if running else None
+            return Seen(family, job, dataset=dataset, result=result, running=under_way)
         except SteelyardError as error:
             return Seen(family, None, problem_of(error, not_loaded("The fine-tune")), dataset)
 
@@ -191,7 +193,7 @@ class OneFamily(FamilyDetails):
         else:
             shown.append(show_result(family, job, choice.model, seen.result))
             shown += self._reasons(family, job)
-            shown += [self._follow(job)] if job.status in UNFINISHED else []
+            shown += [] if seen.running is None else self._under_way(seen.running)
         shown.append(self._first_steps(family, seen))
         self.details = Details(
             lambda: self._detailed(family, seen),
@@ -209,6 +211,16 @@ class OneFamily(FamilyDetails):
             ),
             self.details,
         )
+
+    def _under_way(self, job: Job) -> list[Viewable]:
+        """Show how far a fine-tune is, and what answers until it has ended, where words alone do."""
+        meanwhile = verdict(
+            "running",
+            "Words alone answer for now.",
+            "What you asked for is being trained on the same rows. It answers once it passes the check.",
+        )
+        has_words = job.follows is not UNSET and job.parent is not None
+        return [*([meanwhile] if has_words else []), self._follow(job)]
 
     def _note_open(self, is_open: bool) -> None:
         self._is_detailed = is_open

@@ -116,7 +116,7 @@ class FamiliesPage(Page):
             self.client,
             datasets,
             self.session.dataset,
-            lambda job: choose(family=job.family or "", job=job.id),
+            lambda job: choose(family=job.family or "", job=""),
             self.visit,
         )
         return self.form.__panel__()

@@ -93,6 +93,9 @@ class FamilyForm(Boxed):
             label="Name (a to z, 0 to 9, hyphens)", value=self._names[first], width=300
         )
         self.heads = pmui.Select(label="What answers", options=_HEADS, value="auto", width=300)
+        self.words_first = pmui.Checkbox(
+            label="Until then words alone answer, within seconds", value=True
+        )
         self.rank = pmui.Select(
             label="Learns deeper (LoRA rank)", options=_RANKS, value=0, width=220
         )
@@ -103,6 +106,7 @@ class FamilyForm(Boxed):
             "dataset_id": self.dataset,
             "family": self.family,
             "heads": self.heads,
+            "first": self.words_first,
             "lora_rank": self.rank,
             "seed": self.seed,
         }
@@ -124,7 +128,8 @@ class FamilyForm(Boxed):
         self._box = stack(
             pmui.Row(self.dataset, self.family),
             Details(
-                lambda: [pmui.Row(self.heads, self.rank, self.seed)], "how it is trained"
+                lambda: [pmui.Row(self.heads, self.rank, self.seed), self.words_first],
+                "how it is trained",
             ).__panel__(),
             self.estimate_button,
             self.place,
@@ -190,6 +195,8 @@ class FamilyForm(Boxed):
         given: dict[str, Any] = {"lora_rank": self.rank.value} if self.rank.value else {}
         if self.heads.value != "auto":
             given["heads"] = self.heads.value
+        if self.words_first.value and self.heads.value != "words":
+            given["first"] = "words"
         seed = self.seed.value.strip()
         if seed:
             # What is no number is sent as it is: the server says what is wrong with it.
@@ -203,7 +210,13 @@ class FamilyForm(Boxed):
             self.family.value = self._names[self.dataset.value]
 
     @param.depends(
-        "dataset.value", "family.value", "heads.value", "rank.value", "seed.value", watch=True
+        "dataset.value",
+        "family.value",
+        "heads.value",
+        "words_first.value",
+        "rank.value",
+        "seed.value",
+        watch=True,
     )
     def _forget(self) -> None:
         """Take an estimate back that is of other fields, one that is still under way too."""
@@ -226,7 +239,9 @@ def expected_seconds(jobs: Iterable[Job], steps: int, *, is_adapting: bool) -> f
     like = (
         job
         for job in islice(jobs, _LOOKED_AT)
-        if job.status == "succeeded" and bool(job.hyperparameters.lora_rank) == is_adapting
+        if job.status == "succeeded"
+        and bool(job.hyperparameters.lora_rank) == is_adapting
+        and job.hyperparameters.first is UNSET
     )
     rates = [
         (job.updated_at - job.created_at) / max(1, job.hyperparameters.steps)
