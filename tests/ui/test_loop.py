@@ -66,13 +66,15 @@ def messy_rows() -> bytes:
     return "\n".join(lines).encode()
 
 
-def until_served(client, ref: str) -> None:
-    """Wait until the family serves a model."""
-    wait_until(
-        lambda: (served := client.families.get("triage").served) and served.ref == ref,
-        TRAINED_S,
-        last=lambda: client.families.get("triage"),
-    )
+def until_trained(client, name: str = "triage") -> None:
+    """Wait until a family's fine-tunes have ended, and it serves its latest model."""
+
+    def is_trained() -> bool:
+        family = client.families.get(name)
+        has_ended = all(job.outcome for job in family.jobs)
+        return has_ended and family.served is not None and family.served == family.latest
+
+    wait_until(is_trained, TRAINED_S, last=lambda: client.families.get(name))
 
 
 class Camera:
@@ -210,7 +212,7 @@ def train(walk) -> None:
     expect(walk.page.get_by_role("heading", name="triage")).to_be_visible()
     walk.sees("Open its dataset")  # the last of what stands at the right
     walk.picture("training")
-    until_served(walk.client, "triage@1")
+    until_trained(walk.client)
 
 
 def come_to_the_wrong_rows(walk, dataset) -> None:
@@ -259,7 +261,7 @@ def continue_and_ask(walk) -> None:
     expect(dialog.get_by_role("button", name="Continue", exact=True)).to_be_visible()
     walk.picture("continue")
     walk.press("Continue", dialog)
-    until_served(walk.client, "triage@2")
+    until_trained(walk.client)
     walk.sees("Answers since")  # a button is drawn anew until then
     walk.picture("gate")
     walk.press("Ask it")
@@ -272,7 +274,8 @@ def continue_and_ask(walk) -> None:
 def write_figures(client, dataset) -> None:
     """Write the gates' figures, where pictures are requested."""
     gates = {model.ref: model.gate for model in client.families.get("triage").models}
-    assert [gate.passed for gate in gates.values()] == [True, True]
+    assert len(gates) >= 2
+    assert all(gate.passed for gate in gates.values())
     if PICTURES:
         found = {"rows": dataset.rows, "corrected": N_WRONG, "gates": {}}
         for name, gate in gates.items():

@@ -15,8 +15,7 @@ from playwright.sync_api import expect
 import steelyard
 from steelyard.cli.samples import load_samples
 from support.browser.browsing import SLOWLY
-from support.waiting import wait_until
-from ui.test_loop import TRAINED_S, messy_rows
+from ui.test_loop import messy_rows, until_trained
 
 #: Two minutes each; the parts are tested by themselves in the files beside this one.
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
@@ -139,7 +138,7 @@ def train_and_read(mouse, client) -> None:
     mouse.press("Show the plan")
     mouse.press("Start")
     expect(page.get_by_role("heading", name="triage")).to_be_visible()
-    wait_until(lambda: client.families.get("triage").served, TRAINED_S)
+    until_trained(client)
     mouse.begin("read the verdict")
     mouse.sees("Passed the check")
     mouse.sees("Answers since")
@@ -250,7 +249,7 @@ def test_the_six_first_steps_lead_to_a_decision_in_a_program(quiet_page, server)
     mouse.press("Show the plan")
     mouse.press("Start")
     expect(page.get_by_role("heading", name="support-triage")).to_be_visible()
-    wait_until(lambda: client.families.get("support-triage").latest, TRAINED_S)
+    until_trained(client, "support-triage")
     go_to_step(mouse, 4)
     mouse.press("See the check")
     mouse.sees("rows that neither has seen")

@@ -69,6 +69,7 @@ def job(**given):
         "progress": None,
         "error": None,
         "reason": None,
+        "is_behind_words": False,
         "updated_at": NOW - 60,
     }
     return SimpleNamespace(**{**fields, **given})
@@ -147,6 +148,9 @@ def test_of_a_family_the_last_ended_fine_tune_is_listed(monkeypatch):
     failed = job(outcome="gate_failed", gate=gate("x"))
     assert len(job_needs([failed, failed], NOW)) == 1
     assert job_needs([job(), failed], NOW) == []
+    # Words alone go on answering: nothing is to be done.
+    refused = job(outcome="gate_failed", gate=gate("x"), is_behind_words=True)
+    assert job_needs([refused, job()], NOW) == []
 
 
 def test_a_waiting_family_has_a_reason():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import msgspec
 import pytest
 
@@ -143,6 +145,25 @@ def test_words_answer_while_what_was_asked_for_is_trained():
     assert "Passed the check" in said
     assert "Words alone answer for now." in said
     assert "heads: 3 of 9" in said
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_words_go_on_where_the_fine_tune_behind_them_makes_no_model(is_kept):
+    refused = {"outcome": "gate_failed", "output_model": None}
+    jobs = [
+        family_job(2, **refused, follows="ftj_1"),
+        family_job(1, **({} if is_kept else refused)),
+    ]
+    given = told_family(**{"continue": growth(), "jobs": jobs, "models": [model(1)]})
+    client = make_client(families_get=lambda _: given)
+    page = FamiliesPage(Session(client, page="families", family="router"))
+    page.open()
+    assert client.jobs.of("get")[-1] == (("ftj_1" if is_kept else "ftj_2",), {})
+    assert ("Words alone go on answering." in texts(page.__panel__())) == is_kept
+    if is_kept:
+        page.session.job = "ftj_2"
+        asyncio.run(page.one.loaded.refresh())
+        assert "go on answering" not in texts(page.__panel__())
 
 
 def test_a_dataset_begins_with_its_rows_and_the_step_that_is_next(client):

@@ -171,6 +171,11 @@ class Job(Framed, Struct, frozen=True, kw_only=True):
         return self.outcome == "joined"
 
     @property
+    def is_behind_words(self) -> bool:
+        """Whether words alone answer until its model replaces them."""
+        return self.follows is not UNSET and self.parent is not None
+
+    @property
     def summary(self) -> JobSummary:
         """The fine-tune as a list of jobs has it."""
         now = self.progress

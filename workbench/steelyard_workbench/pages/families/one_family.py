@@ -7,7 +7,6 @@ import time
 from functools import partial
 
 import panel_material_ui as pmui
-from msgspec import UNSET
 from panel.viewable import Viewable
 
 from steelyard.errors import SteelyardError
@@ -55,6 +54,7 @@ from steelyard_workbench.parts.families.labels import (
     is_same_job,
     line_text,
     move_text,
+    outcome_of,
     version_name,
 )
 from steelyard_workbench.parts.families.verdicts import (
@@ -164,7 +164,7 @@ class OneFamily(FamilyDetails):
         if not ids:
             return Seen(family, None, dataset=dataset)
         running = [c.job.id for c in choices_of(family) if c.job.status in UNFINISHED]
-        ended = (job_id for job_id in ids if job_id not in running)
+        ended = (job_id for job_id in ids if job_id not in running and job_id != _refused(family))
         chosen = self._session.job if self._session.job in ids else next(ended, ids[0])
         try:
             jobs = {each: self._client.jobs.get(each) for each in dict.fromkeys([*running, chosen])}
@@ -194,6 +194,10 @@ class OneFamily(FamilyDetails):
             shown.append(show_result(family, job, choice.model, seen.result))
             shown += self._reasons(family, job)
             shown += [] if seen.running is None else self._under_way(seen.running)
+            if _refused(family) not in {None, job.id}:
+                ended = outcome_of(choices_of(family)[0].job)[1]
+                why = f"The fine-tune behind them made no model: {ended}."
+                shown.append(verdict("off", "Words alone go on answering.", why))
         shown.append(self._first_steps(family, seen))
         self.details = Details(
             lambda: self._detailed(family, seen),
@@ -219,8 +223,7 @@ class OneFamily(FamilyDetails):
             "Words alone answer for now.",
             "What you asked for is being trained on the same rows. It answers once it passes the check.",
         )
-        has_words = job.follows is not UNSET and job.parent is not None
-        return [*([meanwhile] if has_words else []), self._follow(job)]
+        return [*([meanwhile] if job.is_behind_words else []), self._follow(job)]
 
     def _note_open(self, is_open: bool) -> None:
         self._is_detailed = is_open
@@ -324,6 +327,17 @@ class OneFamily(FamilyDetails):
         ]
         steps.append(Steps(text=f"began with {family.origin}"))
         return card(Choices(steps, title="The line", level=2))
+
+
+def _refused(family: Family) -> str | None:
+    """Return a family's newest fine-tune where that made no model, and words that answer first go on."""
+    newest, *before = [choice.job for choice in choices_of(family)]
+    has_words = any(job.id == newest.follows and job.output_model is not None for job in before)
+    return (
+        newest.id
+        if has_words and newest.outcome in {"gate_failed", "failed", "cancelled"}
+        else None
+    )
 
 
 def _job_before(family: Family, job_id: str) -> str | None:

@@ -200,7 +200,7 @@ def job_needs(jobs: Iterable[Job], now: float | None = None) -> list[Need]:
             )
         elif now - job.updated_at > WEEK_S:
             continue
-        elif job.outcome == "gate_failed" and job.gate is not None:
+        elif job.outcome == "gate_failed" and job.gate is not None and not job.is_behind_words:
             gate_verdict = verdict_of(job.gate)
             why = escape_markdown(gate_verdict.settles or why_of(job))
             text = f"{ago(job.updated_at, now)}. {why}".strip()
