@@ -131,10 +131,15 @@ def test_words_answer_while_what_was_asked_for_is_trained():
     ]
     given = told_family(**{"continue": growth("training"), "jobs": jobs, "models": [model(1)]})
     running = told_job(
-        id="ftj_2", status="running", outcome=None, output_model=None, metrics=None,
-        follows="ftj_1", parent="ft-ftj_1",
+        id="ftj_2",
+        status="running",
+        outcome=None,
+        output_model=None,
+        metrics=None,
+        follows="ftj_1",
+        parent="ft-ftj_1",
         progress={"step": 3, "steps": 9, "loss": None, "phase": "heads"},
-    )  # fmt: skip
+    )
     client = make_client(
         families_get=lambda _: given,
         jobs_get=lambda name: running if name == "ftj_2" else told_job(id=name),
@@ -144,7 +149,7 @@ def test_words_answer_while_what_was_asked_for_is_trained():
     said = texts(page.__panel__())
     assert "Passed the check" in said
     assert "Words alone answer for now." in said
-    assert "heads: 3 of 9" in said
+    assert "learning the answers: 33 %" in said
 
 
 @pytest.mark.parametrize("is_kept", [True, False])

@@ -286,10 +286,7 @@ def _fits(decision: Mapping[str, Any], known: _Known | None) -> bool:
 
 @lru_cache(_CACHED_WORDINGS)
 def _fingerprint(decision: bytes) -> bytes | None:
-    """Return the fingerprint of a decision; ``None`` where a row cannot ask it.
-
-    Other services' forms of a request take more than rows do, such as an outcome ``abstain``.
-    """
+    """Return the fingerprint of a decision; ``None`` where a row cannot ask it, as an outcome ``abstain``."""
     try:
         return fingerprint(decisions_of([msgspec.json.decode(decision)])[0])
     except errors.InvalidRequestError:

@@ -16,7 +16,9 @@ from steelyard.datasets.uploads import Upload
 from steelyard.datasets.wire import Dataset
 from steelyard.families.fine_tune_wire import Job
 from steelyard.families.fine_tuning.service import FineTuneJobs
+from steelyard.families.service import FamilyService
 from steelyard.operations.write import Write
+from support.accounts.operating import Desk
 from support.datasets.dataset_rows import make_rows
 from support.models.evaluated import ENDED, ME
 from support.servers.calling import send_now, upload_rows
@@ -117,3 +119,27 @@ def starts(home: Path) -> list[int]:
     """Ids of the trainers that were started, in order."""
     path = home / "starts.txt"
     return [int(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def follower_of(services: ApiServices, first: Job) -> Any:
+    """The fine-tune after one whose model answers first, once it is queued."""
+
+    def look() -> Any:
+        jobs = asyncio.run(services.get(FamilyService).get(ME, first.family)).jobs
+        return next((job for job in jobs if job.follows == first.id), None)
+
+    return wait_until(look)
+
+
+def check_charged_once(services: ApiServices, job: Job) -> None:
+    """The fee was taken once or given back, and nothing is held."""
+    desk = Desk(services.state)
+    desk.check_ledger()
+    charged = MINIMUM if job.status == "succeeded" else 0
+    assert desk.books()["held"] == 0
+    assert desk.books()["revenue"] == charged
+    assert job.charge == ("charged" if charged else "released")
+
+
+def models_of(services: ApiServices, family="router"):
+    return asyncio.run(services.get(FamilyService).get(ME, family)).models

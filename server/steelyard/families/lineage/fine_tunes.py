@@ -374,5 +374,5 @@ def _charge(draft: LineageDraft, job_id: str, amount_nano: int) -> None:
     job = draft.lineage.jobs[job_id]
     if job.charge == "reserved":
         draft.change_job(job_id, charge="charged" if amount_nano else "released")
-        held_as = job_id if job.follows is UNSET else job.follows
-        draft.settle(held_as, job.price_nano, amount_nano)
+        # The fee of a fine-tune that follows another is on hold under that one's id.
+        draft.settle(job_id if job.follows is UNSET else job.follows, job.price_nano, amount_nano)

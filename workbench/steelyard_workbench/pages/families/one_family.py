@@ -205,16 +205,10 @@ class OneFamily(FamilyDetails):
             is_open=self._is_detailed,
             on_open=self._note_open,
         )
-        return stack(
-            card(*shown),
-            side_by_side(
-                stack(*self._changes(seen), self.rows_place),
-                self._line(family, seen),
-                least_width=600,
-                share=1.7,
-            ),
-            self.details,
-        )
+        line = self._line(family, seen)
+        if changes := self._changes(seen):
+            line = side_by_side(stack(*changes, self.rows_place), line, least_width=600, share=1.7)
+        return stack(card(*shown), line, self.details)
 
     def _under_way(self, job: Job) -> list[Viewable]:
         """Show how far a fine-tune is, and what answers until it has ended, where words alone do."""

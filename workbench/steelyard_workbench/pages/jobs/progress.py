@@ -29,6 +29,7 @@ _PHASES = {
     "heads": "learning the answers",
     "lora": "learning deeper",
     "calibration": "calibrating",
+    "scoring": "answering the rows for the check",
 }
 
 
