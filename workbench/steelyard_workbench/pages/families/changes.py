@@ -56,8 +56,9 @@ CHANGED = (
 class Seen:
     """A family as it was fetched, with the fine-tune that is looked at, and its held-out result.
 
-    ``running`` is its fine-tune that has not ended, if any. ``job`` is ``None`` when there is none, or it could not be loaded; ``result``, until it was
-    judged. ``dataset`` is the name of the family's dataset; its id once that is deleted.
+    ``running`` is its fine-tune that has not ended, if any. ``job`` is ``None`` when there is none, or it
+    could not be loaded; ``result``, until it was judged. ``dataset`` is the name of the family's
+    dataset; its id once that is deleted.
     """
 
     family: Family
