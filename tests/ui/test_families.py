@@ -69,7 +69,8 @@ def test_continuing_a_family_moves_it_to_the_base_model_that_is_chosen(quiet_pag
             n_rows = post(http, path, {"base": base})["rows"]
             # Those of the fine-tune that its gate did not pass are new still.
             assert n_rows["new"] > 56
-            return f"{n_rows['new']} new or corrected and {n_rows['earlier']} earlier for training"
+            earlier = f" and {n_rows['earlier']} earlier" if n_rows["earlier"] else ""
+            return f"{n_rows['new']} new or corrected{earlier} to train on"
 
         visit(page, "page=families&family=router")
         page.get_by_role("button", name=re.compile("^Continue with ")).click()
