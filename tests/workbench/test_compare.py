@@ -31,8 +31,7 @@ from steelyard_workbench.pages.compare.page import (
 from steelyard_workbench.pages.evaluations.page import EvaluationsPage
 from steelyard_workbench.pages.review.page import ReviewPage
 from steelyard_workbench.parts.evaluations.charts import ForestRow, sliced_changes
-from steelyard_workbench.parts.evaluations.record_filter import filter_from
-from steelyard_workbench.parts.evaluations.scored import context_text
+from steelyard_workbench.parts.evaluations.scored import context_text, filter_from
 from steelyard_workbench.parts.review.sending import draft_at
 
 GIVEN = {"base_models": "second=hashing", "dataset_min_rows": 1}

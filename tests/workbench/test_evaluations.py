@@ -33,7 +33,7 @@ from steelyard_workbench.pages.frontier.page import FrontierPage
 from steelyard_workbench.parts.evaluations import record_browser
 from steelyard_workbench.parts.evaluations.charts import ForestRow, slice_rows, slice_text
 from steelyard_workbench.parts.evaluations.listing import EvaluationLine
-from steelyard_workbench.parts.evaluations.record_filter import RecordChoice, filter_from, query_of
+from steelyard_workbench.parts.evaluations.scored import RecordChoice, filter_from, query_of
 from steelyard_workbench.parts.evaluations.what_if import share_of
 
 GIVEN = {"base_models": "second=hashing", "dataset_min_rows": 1}

@@ -18,7 +18,7 @@ from steelyard_workbench.frame.app import App, prepare
 from steelyard_workbench.frame.serving import Served
 from steelyard_workbench.kit.session import IN_ADDRESS, Session
 from steelyard_workbench.parts.datasets.row_pages import at_places
-from steelyard_workbench.parts.evaluations.record_filter import filter_from
+from steelyard_workbench.parts.evaluations.scored import filter_from
 from steelyard_workbench.parts.review.row_filter import read_query
 
 #: Rows that are asked for at once.

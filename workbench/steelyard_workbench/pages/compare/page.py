@@ -45,7 +45,7 @@ from steelyard_workbench.parts.evaluations.charts import (
     sliced_changes,
 )
 from steelyard_workbench.parts.evaluations.listing import LEADING, name_of, options_of, succeeded
-from steelyard_workbench.parts.evaluations.record_filter import RecordChoice, query_of
+from steelyard_workbench.parts.evaluations.scored import RecordChoice, query_of
 from steelyard_workbench.parts.review.sending import RowReview
 
 #: A change that would take more decisions to settle is none for any purpose.

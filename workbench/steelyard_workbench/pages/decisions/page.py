@@ -52,14 +52,16 @@ from steelyard_workbench.parts.balance import AgreedPrice, usd
 from steelyard_workbench.parts.guidelines import Guidelines
 from steelyard_workbench.parts.live.share_table import TO_CHECK, share_table
 from steelyard_workbench.parts.live.view import View, to_text
-from steelyard_workbench.parts.named.listing import (
+from steelyard_workbench.parts.named.looking import WEEK_S, Looked, author, look_at, next_step
+from steelyard_workbench.parts.named.naming import (
+    CODE,
+    NEW,
+    OF_NAMED,
     NamedListing,
     StartCards,
     list_decisions,
     show_decisions,
 )
-from steelyard_workbench.parts.named.looking import WEEK_S, Looked, author, look_at, next_step
-from steelyard_workbench.parts.named.naming import CODE, NEW, OF_NAMED
 from steelyard_workbench.parts.storing import store_field
 
 _NONE = (

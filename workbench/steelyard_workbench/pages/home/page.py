@@ -42,7 +42,7 @@ from steelyard_workbench.pages.home.attention import (
 from steelyard_workbench.parts.balance import usd
 from steelyard_workbench.parts.beginning import Beginning, Steps, find_beginning
 from steelyard_workbench.parts.live.alarms import fetch_alarms
-from steelyard_workbench.parts.named.listing import (
+from steelyard_workbench.parts.named.naming import (
     START,
     NamedListing,
     StartCards,

@@ -18,7 +18,6 @@ from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.tasks import Task
 from steelyard_workbench.kit.views import empty, failed, loading, verdict
 from steelyard_workbench.kit.words import escape_markdown
-from steelyard_workbench.pages.review.after_sealing import AfterSealing
 from steelyard_workbench.pages.review.apart import is_apart, note_of
 from steelyard_workbench.pages.review.beside import Beside
 from steelyard_workbench.pages.review.bulk_view import BulkView
@@ -31,7 +30,7 @@ from steelyard_workbench.pages.review.queue_tabs import MEANINGS, QUEUES, TITLES
 from steelyard_workbench.pages.review.reviewers import Reviewers
 from steelyard_workbench.pages.review.row_view import RowView
 from steelyard_workbench.pages.review.rows_ahead import PAGE_ROWS, RowsAhead
-from steelyard_workbench.pages.review.seal_dialog import SealDialog
+from steelyard_workbench.pages.review.sealing import AfterSealing, SealDialog
 from steelyard_workbench.pages.review.steps import DraftSteps
 from steelyard_workbench.pages.review.suggesting import Suggesting
 from steelyard_workbench.pages.review.waiting import Notices

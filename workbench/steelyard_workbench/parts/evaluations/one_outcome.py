@@ -25,7 +25,7 @@ from steelyard_workbench.kit.tasks import Task, Write
 from steelyard_workbench.kit.theme import BLUE, GREY, ORANGE
 from steelyard_workbench.kit.views import facts, heading, verdict
 from steelyard_workbench.kit.words import measure_text
-from steelyard_workbench.parts.evaluations.record_filter import RecordChoice
+from steelyard_workbench.parts.evaluations.scored import RecordChoice
 
 #: Named decisions that are offered to keep a threshold with.
 _MOST_NAMED = 200

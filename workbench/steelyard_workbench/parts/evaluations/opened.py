@@ -38,9 +38,8 @@ from steelyard_workbench.parts.evaluations.charts import (
     slice_text,
 )
 from steelyard_workbench.parts.evaluations.record_browser import RecordBrowser
-from steelyard_workbench.parts.evaluations.record_filter import RecordChoice
 from steelyard_workbench.parts.evaluations.report import report_html, report_json
-from steelyard_workbench.parts.evaluations.scored import Scored
+from steelyard_workbench.parts.evaluations.scored import RecordChoice, Scored
 from steelyard_workbench.parts.evaluations.what_if import WhatIf
 
 #: Sections, by how the address names them.

@@ -42,8 +42,13 @@ from steelyard_workbench.kit.theme import FONT, TEXT, token
 from steelyard_workbench.kit.views import empty, heading
 from steelyard_workbench.kit.words import cut, escape_markdown
 from steelyard_workbench.parts.evaluations.charts import TITLES, bin_name
-from steelyard_workbench.parts.evaluations.record_filter import RecordChoice, filter_from, query_of
-from steelyard_workbench.parts.evaluations.scored import context_text, right_outcomes
+from steelyard_workbench.parts.evaluations.scored import (
+    RecordChoice,
+    context_text,
+    filter_from,
+    query_of,
+    right_outcomes,
+)
 from steelyard_workbench.parts.review.sending import RowReview
 
 ORDERS: dict[str, RecordOrder] = {

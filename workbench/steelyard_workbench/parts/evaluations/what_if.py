@@ -31,7 +31,7 @@ from steelyard_workbench.parts.evaluations.costs import (
     write_costs,
 )
 from steelyard_workbench.parts.evaluations.one_outcome import OneOutcome
-from steelyard_workbench.parts.evaluations.record_filter import RecordChoice
+from steelyard_workbench.parts.evaluations.scored import RecordChoice
 
 _SHARES = "The 95 % intervals of shares take decisions as independent of each other."
 
