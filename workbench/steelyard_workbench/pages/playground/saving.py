@@ -144,7 +144,7 @@ class WasItRight(Boxed):
         pn.bind(self._remember, self._memory.param.text, watch=True)
         place = pn.FlexBox(self.dataset, self.new_name, self.side, visible=False)
         change = action_button(
-            "Keep it elsewhere",
+            "Change where",
             lambda _: place.param.update(visible=not place.visible),
             variant="text",
             size="small",
