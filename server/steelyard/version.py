@@ -1,3 +1,3 @@
 """The version of Steelyard, in the one place that states it. Anything may import this module."""
 
-__version__ = "0.4.0"
+__version__ = "0.5.0"
