@@ -30,14 +30,14 @@ try:
             break
         except httpx.HTTPError:
             if server.poll() is not None or time.monotonic() > deadline:
-                sys.exit("steelyard up does not start")
+                raise SystemExit("steelyard up does not start") from None
             time.sleep(0.5)
     with steelyard.connect(f"http://127.0.0.1:{PORT}") as client:
         answer = client.decide("Invoice 118 was paid twice.", [QUESTION])
     print("answered:", answer.decisions["refund"].top)
 finally:
-    # As Ctrl-C does.
-    os.killpg(server.pid, signal.SIGINT)
+    if server.poll() is None:
+        os.killpg(server.pid, signal.SIGINT)  # as Ctrl-C does
     server.wait()
 if list(Path.cwd().iterdir()):
     sys.exit("something was written to the folder that it was started in")
