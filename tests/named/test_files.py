@@ -168,6 +168,8 @@ def test_a_decision_starts_from_a_template(run):
     assert file.decisions == read_file(Path("decisions/moderation.toml").read_text()).decisions
     assert "there are contract_clause, " in run("new", "--from", "none", local=True)[1]
     assert run("new", "own", local=True)[0] == 2  # it needs a question, or a template
+    run("new", "paid", "--question", "Is it paid?", "--kind", "binary", local=True)
+    assert read_file(Path("decisions/paid.toml").read_text()).model == "auto"
     assert run("test", "decisions/own.toml", "--at-least", "0")[0] == 0
     assert run("test", "decisions/own.toml", "--at-least", "0.9")[0] == 1
 

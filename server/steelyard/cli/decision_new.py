@@ -49,7 +49,9 @@ Examples:
 @click.option(
     "--outcome", "outcomes", multiple=True, help="NAME or NAME=DESCRIPTION; repeated for more."
 )
-@click.option("--model", help="The model that is asked. [default: the server's]")
+@click.option(
+    "--model", help="The model that is asked. [default: auto for yes or no, else the server's]"
+)
 @folder_option
 def command(
     *,
@@ -89,6 +91,8 @@ def command(
         pairs = (outcome.partition("=") for outcome in outcomes)
         decision["outcomes"] = {key.strip(): text.strip() for key, _, text in pairs}
     fields: dict[str, Any] = {"name": name, "decisions": [decision]}
+    if kind == "binary":
+        model = model or "auto"
     if model is not None:
         fields["model"] = model
     text = to_toml(fields)
