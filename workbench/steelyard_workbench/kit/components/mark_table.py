@@ -15,8 +15,8 @@ from steelyard_workbench.kit.components.choices import LINK_OR_BUTTON
 from steelyard_workbench.kit.look import BUTTON_CSS, TABLE_CSS
 from steelyard_workbench.kit.words import term_of
 
-# The cells beside a button stand at its first line.
-_STYLE = BUTTON_CSS + TABLE_CSS + "button.word { vertical-align: top; }"
+# The first line of a flex box is its baseline, where the cells beside it stand.
+_STYLE = BUTTON_CSS + TABLE_CSS + "a, button.word { display: inline-flex; }"
 
 
 class MarkTable(JSComponent):
