@@ -212,6 +212,17 @@ def test_feedback_is_recorded_and_changes_the_figures(bare: Client) -> None:
     assert page.figures.data is not None
     assert page.figures.data[0].accuracy is not None
     assert page.figures.data[0].accuracy.value == 1.0
+    # Of those that chance drew, the next one opens.
+    bare.decide("Charged once.", [REFUND])
+    bare.decide("Not charged.", [REFUND])
+    page.show_rows(AnswerFilter(has_feedback=False, order="chance"))
+    first, second = (entry.id for entry in page.feed.entries)
+    page.show(first)
+    page.opened.fields["refund"].value = "no"
+    asyncio.run(page.opened.save())
+    assert bare.stored_decision(first).feedback == {"refund": "no"}
+    assert page.session.decision == second
+    assert "the next" in page.opened.said.text
 
 
 @pytest.mark.slow

@@ -245,6 +245,9 @@ class LivePage(Page):
         self._look_at(replace(self.view, rows=rows))
 
     def _on_feedback(self) -> None:
+        if self.opened is not None and self.view.rows.order == "chance":
+            self.feed.step(1)  # those that chance drew are checked one after the other
+            self.opened.said.text = "Recorded. This is the next."
         schedule(self.feed.look)
         self.shares.look()
         schedule(self.sum_up)
