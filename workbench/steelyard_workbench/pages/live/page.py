@@ -246,8 +246,10 @@ class LivePage(Page):
 
     def _on_feedback(self) -> None:
         if self.opened is not None and self.view.rows.order == "chance":
+            saved = self.session.decision
             self.feed.step(1)  # those that chance drew are checked one after the other
-            self.opened.said.text = "Recorded. This is the next."
+            is_next = self.session.decision != saved
+            self.opened.said.text = "Recorded. This is the next." if is_next else "Recorded."
         schedule(self.feed.look)
         self.shares.look()
         schedule(self.sum_up)
